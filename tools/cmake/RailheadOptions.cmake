@@ -1,0 +1,35 @@
+# Language level, warnings and sanitizers: one place for the whole tree.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+
+set(RAILHEAD_SANITIZER "" CACHE STRING "Build with a sanitizer: address (with undefined) or thread")
+set_property(CACHE RAILHEAD_SANITIZER PROPERTY STRINGS "" address thread)
+
+# -ffp-contract=off: combine promises that multiply and add round apart, on every path (docs/data-plane.md).
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Werror -ffp-contract=off)
+
+if(RAILHEAD_SANITIZER STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(RAILHEAD_SANITIZER STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -Wno-tsan)
+  add_link_options(-fsanitize=thread)
+elseif(RAILHEAD_SANITIZER)
+  message(FATAL_ERROR "RAILHEAD_SANITIZER is '${RAILHEAD_SANITIZER}': use address or thread")
+endif()
+
+find_program(RAILHEAD_CCACHE ccache)
+if(RAILHEAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${RAILHEAD_CCACHE})
+endif()

@@ -1,0 +1,26 @@
+# Every package the build uses. Required ones fail here with the name of the Debian package; optional ones are reported.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(CapnProto REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(cppzmq REQUIRED)
+pkg_check_modules(libfabric REQUIRED IMPORTED_TARGET libfabric)
+pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+find_path(TL_EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
+
+if(BUILD_TESTING)
+  find_package(GTest REQUIRED)
+endif()
+
+# Optional: absence is said, never fatal.
+find_package(MPI COMPONENTS CXX QUIET)
+find_program(RAILHEAD_SPIN spin)
+foreach(optional IN ITEMS MPI_CXX_FOUND RAILHEAD_SPIN)
+  if(NOT ${optional})
+    message(STATUS "optional part absent: ${optional}")
+  endif()
+endforeach()
