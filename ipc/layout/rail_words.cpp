@@ -1,0 +1,64 @@
+#include "ipc/layout/rail_words.hpp"
+
+#include <bit>
+
+#include "ipc/layout/align.hpp"
+
+namespace railhead::ipc {
+namespace {
+
+using Word = std::atomic_ref<std::uint64_t>;
+
+std::uint64_t* word(std::byte* base, std::uint64_t offset) { return reinterpret_cast<std::uint64_t*>(base + offset); }
+
+}  // namespace
+
+RailWordsLayout::RailWordsLayout(const GroupShape& shape, std::uint32_t rank) {
+  const RailRings rings(shape, rank);
+  // Room for every slot and credit of every ring and all headers in flight, so that a full ring is the exception.
+  const std::uint32_t per_ring = 2 * shape.params().ring_slots;
+  const std::uint32_t headers = (shape.domains() - 1) * (shape.params().depth + 1);
+  submit_capacity_ = std::bit_ceil(std::max(64U, rings.tx_count() * per_ring + headers));
+  std::uint64_t at = 0;
+  const auto place = [&at](std::uint64_t bytes) {
+    const std::uint64_t here = at;
+    at = align_up(at + bytes, std::uint64_t{kCacheLine});
+    return here;
+  };
+  submit_ = place(ring_bytes(submit_capacity_));
+  granted_ = place(rings.tx_count() * std::uint64_t{kCacheLine});
+  arrived_ = place(rings.rx_count() * std::uint64_t{kCacheLine});
+  bytes_ = align_up(at, std::uint64_t{4096});
+}
+
+RailWordsClient::RailWordsClient(void* base, const RailWordsLayout& layout, std::uint8_t generation)
+    : base_(static_cast<std::byte*>(base)),
+      layout_(layout),
+      ring_(base_ + layout.submit_offset(), layout.submit_capacity(), generation) {}
+
+std::uint64_t RailWordsClient::granted(std::uint32_t tx) const {
+  // acquire: the peer's consumption of the slot happens before we fill it again.
+  return Word(*word(base_, layout_.granted_offset(tx))).load(std::memory_order_acquire);
+}
+
+std::uint64_t RailWordsClient::arrived(std::uint32_t rx) const {
+  // acquire: pairs with publish_arrived, so that the slot's bytes are visible.
+  return Word(*word(base_, layout_.arrived_offset(rx))).load(std::memory_order_acquire);
+}
+
+RailWordsDaemon::RailWordsDaemon(void* base, const RailWordsLayout& layout, std::uint8_t generation)
+    : base_(static_cast<std::byte*>(base)),
+      layout_(layout),
+      ring_(base_ + layout.submit_offset(), layout.submit_capacity(), generation) {}
+
+void RailWordsDaemon::publish_granted(std::uint32_t tx, std::uint64_t value) {
+  // release: pairs with granted().
+  Word(*word(base_, layout_.granted_offset(tx))).store(value, std::memory_order_release);
+}
+
+void RailWordsDaemon::publish_arrived(std::uint32_t rx, std::uint64_t value) {
+  // release: the NIC's bytes, visible to this thread by the completion, are visible before the count.
+  Word(*word(base_, layout_.arrived_offset(rx))).store(value, std::memory_order_release);
+}
+
+}  // namespace railhead::ipc
