@@ -8,8 +8,7 @@ namespace railhead::ipc {
 namespace {
 
 std::uint32_t crc(std::uint32_t seed, const void* data, std::size_t bytes) {
-  return static_cast<std::uint32_t>(
-      ::crc32_z(seed, static_cast<const Bytef*>(data), bytes));
+  return static_cast<std::uint32_t>(::crc32_z(seed, static_cast<const Bytef*>(data), bytes));
 }
 
 std::uint32_t checksum_of(ChunkHeader header) {
@@ -19,13 +18,15 @@ std::uint32_t checksum_of(ChunkHeader header) {
 
 }  // namespace
 
-void seal(ChunkHeader& header) { header.checksum = checksum_of(header); }
+void seal(ChunkHeader& header) {
+  header.checksum = checksum_of(header);
+}
 
 Result<void> check(const ChunkHeader& h, std::uint32_t slot_bytes) {
   if (h.magic != kChunkMagic || h.version != kWireVersion) {
-    return fail(Code::protocol, "chunk with magic " + std::to_string(h.magic) + " version " + std::to_string(h.version) +
-                                    ", expected " + std::to_string(kChunkMagic) + " version " +
-                                    std::to_string(kWireVersion));
+    return fail(Code::protocol, "chunk with magic " + std::to_string(h.magic) + " version " +
+                                    std::to_string(h.version) + ", expected " + std::to_string(kChunkMagic) +
+                                    " version " + std::to_string(kWireVersion));
   }
   if (h.checksum != checksum_of(h)) return fail(Code::protocol, "chunk header checksum does not match");
   const std::uint64_t need = sizeof(ChunkHeader) + static_cast<std::uint64_t>(h.records) * h.stride;
@@ -49,9 +50,9 @@ std::string disagreement(const OpHeader& a, const OpHeader& b) {
     const char* field;
     std::uint64_t left, right;
   } fields[] = {
-      {"kind", a.kind, b.kind},     {"handle", a.handle_op, b.handle_op},
-      {"layout", a.layout, b.layout}, {"element type", a.element, b.element},
-      {"wire type", a.wire, b.wire},  {"flags", a.flags, b.flags},
+      {"kind", a.kind, b.kind},        {"handle", a.handle_op, b.handle_op},
+      {"layout", a.layout, b.layout},  {"element type", a.element, b.element},
+      {"wire type", a.wire, b.wire},   {"flags", a.flags, b.flags},
       {"alignment", a.align, b.align}, {"side bytes", a.side_bytes, b.side_bytes},
   };
   for (const auto& f : fields) {

@@ -50,7 +50,7 @@ struct OpHeader {
   std::uint64_t published_ns;   // steady clock of the host that wrote the board row: who was last
   std::uint64_t releases[4];    // handles that end with this operation
   std::uint32_t checksum;       // CRC-32 of header (with this field 0 and published_ns 0) and slice; rail only
-  std::uint32_t reserved1[3];
+  std::uint32_t reserved1[5];
 };
 static_assert(sizeof(OpHeader) == 128);
 
@@ -121,9 +121,9 @@ static_assert(sizeof(CombineRecord) == 16);
 // ring whose credit word was just written. Ring numbers are chosen by the receiving daemon, per connection.
 struct Immediate {
   std::uint16_t ring = 0;
-  std::uint16_t sequence = 0;    // low 10 bits of the slot sequence
-  std::uint8_t generation = 0;   // 6 bits: changes when a ring number is used again
-  std::uint16_t credited = 0;    // ring == 0: the ring whose credit word was written
+  std::uint16_t sequence = 0;   // low 10 bits of the slot sequence
+  std::uint8_t generation = 0;  // 6 bits: changes when a ring number is used again
+  std::uint16_t credited = 0;   // ring == 0: the ring whose credit word was written
 
   static constexpr std::uint32_t kSequenceBits = 10;
   static constexpr std::uint32_t kGenerationBits = 6;

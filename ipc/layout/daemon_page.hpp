@@ -12,7 +12,7 @@ namespace railhead::ipc {
 inline constexpr std::uint32_t kMaxProxies = 32;
 
 struct DaemonPage {
-  LivenessWord alive;                         // owned by the daemon's control thread; its death shows here
+  LivenessWord alive;                               // owned by the daemon's control thread; its death shows here
   alignas(64) std::uint32_t sleeping[kMaxProxies];  // writer: proxy i; 1 = asleep, ring its bell
 };
 static_assert(sizeof(DaemonPage) <= 4096);

@@ -41,15 +41,24 @@ bool arrive(std::uint64_t* at, std::uint64_t op, std::uint32_t of) {
 
 const char* phase_name(WaitPhase phase) noexcept {
   switch (phase) {
-    case WaitPhase::none: return "none";
-    case WaitPhase::window: return "window";
-    case WaitPhase::headers: return "headers";
-    case WaitPhase::span: return "span";
-    case WaitPhase::run: return "run";
-    case WaitPhase::credits: return "credits";
-    case WaitPhase::rows: return "rows";
-    case WaitPhase::pulls: return "pulls";
-    case WaitPhase::partials: return "partials";
+    case WaitPhase::none:
+      return "none";
+    case WaitPhase::window:
+      return "window";
+    case WaitPhase::headers:
+      return "headers";
+    case WaitPhase::span:
+      return "span";
+    case WaitPhase::run:
+      return "run";
+    case WaitPhase::credits:
+      return "credits";
+    case WaitPhase::rows:
+      return "rows";
+    case WaitPhase::pulls:
+      return "pulls";
+    case WaitPhase::partials:
+      return "partials";
   }
   return "unknown";
 }
@@ -140,8 +149,8 @@ std::uint64_t GroupSegment::freeze(std::uint32_t local) const {
 
 void GroupSegment::publish_span(std::uint32_t local, std::uint64_t op, SpanRef rows, SpanRef meta,
                                 std::uint64_t capacity) const {
-  auto* const at = reinterpret_cast<SpanWords*>(
-      base_ + layout_.span_ + ((op % layout_.depth_) * layout_.locals_ + local) * sizeof(SpanWords));
+  auto* const at = reinterpret_cast<SpanWords*>(base_ + layout_.span_ +
+                                                ((op % layout_.depth_) * layout_.locals_ + local) * sizeof(SpanWords));
   at->rows_span = rows.word;
   at->meta_span = meta.word;
   at->rows = capacity;
@@ -153,8 +162,8 @@ void GroupSegment::publish_span(std::uint32_t local, std::uint64_t op, SpanRef r
 }
 
 bool GroupSegment::span(std::uint32_t local, std::uint64_t op, SpanWords& out) const {
-  auto* const at = reinterpret_cast<SpanWords*>(
-      base_ + layout_.span_ + ((op % layout_.depth_) * layout_.locals_ + local) * sizeof(SpanWords));
+  auto* const at = reinterpret_cast<SpanWords*>(base_ + layout_.span_ +
+                                                ((op % layout_.depth_) * layout_.locals_ + local) * sizeof(SpanWords));
   // acquire: pairs with publish_span.
   if (Word(at->op).load(std::memory_order_acquire) != op) return false;
   out = {op, at->rows_span, at->meta_span, at->rows};
@@ -230,7 +239,9 @@ std::string GroupSegment::poison_text() const {
   return {text, ::strnlen(text, kPoisonText)};
 }
 
-void GroupSegment::wake(std::uint32_t local, std::uint32_t events) const { ipc::wake(live(local).wake, events); }
+void GroupSegment::wake(std::uint32_t local, std::uint32_t events) const {
+  ipc::wake(live(local).wake, events);
+}
 
 void GroupSegment::wake_all(std::uint32_t events) const {
   for (std::uint32_t l = 0; l < layout_.locals_; ++l) wake(l, events);

@@ -1,7 +1,7 @@
 // The group segment: the words that the ranks of one domain and their daemon share for one epoch of one group.
 // Made by the daemon, mapped read-write by the domain's ranks; the daemon reads it as untrusted input.
-// Every table is a fixed array of words of at most 8 bytes that carry their operation number, so a process killed at any
-// instruction leaves it readable. Row by row with writers, readers and memory orders: docs/shared-words.md.
+// Every table is a fixed array of words of at most 8 bytes that carry their operation number, so a process killed at
+// any instruction leaves it readable. Row by row with writers, readers and memory orders: docs/shared-words.md.
 #pragma once
 
 #include <atomic>
@@ -41,12 +41,12 @@ const char* phase_name(WaitPhase phase) noexcept;
 
 // Events of a rank's wake word (WakeWord::sleep_mask).
 enum WakeEvent : std::uint32_t {
-  kWakeHeaders = 1,   // all headers of an operation are on the board
-  kWakeWindow = 2,    // a rank's completed word advanced
-  kWakeSpan = 4,      // a span was published
-  kWakeArrived = 8,   // all writers or pullers of an operation are done with this rank
-  kWakeRail = 16,     // a chunk arrived or a credit came back
-  kWakeLeft = 32,     // a rank left the group
+  kWakeHeaders = 1,  // all headers of an operation are on the board
+  kWakeWindow = 2,   // a rank's completed word advanced
+  kWakeSpan = 4,     // a span was published
+  kWakeArrived = 8,  // all writers or pullers of an operation are done with this rank
+  kWakeRail = 16,    // a chunk arrived or a credit came back
+  kWakeLeft = 32,    // a rank left the group
   kWakeAny = 0x7fffffff,
 };
 
@@ -56,9 +56,7 @@ struct Poison {
   std::uint16_t rank = kNoRank;
   static constexpr std::uint16_t kNoRank = 0xffff;
 
-  [[nodiscard]] std::uint64_t encode() const {
-    return (1ULL << 63) | (static_cast<std::uint64_t>(code) << 16) | rank;
-  }
+  [[nodiscard]] std::uint64_t encode() const { return (1ULL << 63) | (static_cast<std::uint64_t>(code) << 16) | rank; }
   static Poison decode(std::uint64_t word) {
     return {static_cast<Code>((word >> 16) & 0xff), static_cast<std::uint16_t>(word)};
   }
@@ -74,9 +72,15 @@ struct SpanWords {
 };
 
 // A word {operation number 32 | count 32}. Absolute, one writer, never reset: the tag tells what it counts.
-constexpr std::uint64_t tagged(std::uint64_t op, std::uint32_t count) { return (op << 32) | count; }
-constexpr bool is_tagged(std::uint64_t word, std::uint64_t op) { return (word >> 32) == (op & 0xffffffffU); }
-constexpr std::uint32_t tagged_count(std::uint64_t word) { return static_cast<std::uint32_t>(word); }
+constexpr std::uint64_t tagged(std::uint64_t op, std::uint32_t count) {
+  return (op << 32) | count;
+}
+constexpr bool is_tagged(std::uint64_t word, std::uint64_t op) {
+  return (word >> 32) == (op & 0xffffffffU);
+}
+constexpr std::uint32_t tagged_count(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word);
+}
 
 // Offsets inside the segment.
 class GroupSegmentLayout {
@@ -102,7 +106,8 @@ class GroupSegmentLayout {
   std::uint64_t bytes_ = 0;
 };
 
-// Access to a mapped group segment. Both sides use it; what each may write is said per verb. No ownership of the memory.
+// Access to a mapped group segment. Both sides use it; what each may write is said per verb. No ownership of the
+// memory.
 class GroupSegment {
  public:
   GroupSegment() = default;
@@ -116,8 +121,8 @@ class GroupSegment {
   }
 
   // --- board ---
-  // Writer: the rank itself, or the daemon for a rank of another domain. Only when every local rank completed op - depth.
-  // Copies header and slice, stores the tag last, counts the arrival; the last of all ranks wakes the domain.
+  // Writer: the rank itself, or the daemon for a rank of another domain. Only when every local rank completed op -
+  // depth. Copies header and slice, stores the tag last, counts the arrival; the last of all ranks wakes the domain.
   void publish_header(std::uint32_t rank, const OpHeader& header, std::span<const std::uint32_t> slice) const;
   // The header of `op` of this rank if it is there; the reference stays good until this reader completes `op`.
   struct Row {

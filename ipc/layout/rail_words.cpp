@@ -9,7 +9,9 @@ namespace {
 
 using Word = std::atomic_ref<std::uint64_t>;
 
-std::uint64_t* word(std::byte* base, std::uint64_t offset) { return reinterpret_cast<std::uint64_t*>(base + offset); }
+std::uint64_t* word(std::byte* base, std::uint64_t offset) {
+  return reinterpret_cast<std::uint64_t*>(base + offset);
+}
 
 }  // namespace
 

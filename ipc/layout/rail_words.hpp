@@ -1,5 +1,5 @@
-// The rail words: what one rank and its daemon share about the rank's rings for one epoch. Made by the daemon, mapped by
-// that rank alone. The daemon keeps its authoritative counters privately and only publishes them here.
+// The rail words: what one rank and its daemon share about the rank's rings for one epoch. Made by the daemon, mapped
+// by that rank alone. The daemon keeps its authoritative counters privately and only publishes them here.
 #pragma once
 
 #include <atomic>
@@ -61,7 +61,8 @@ class RailWordsClient {
   RailWordsClient() = default;
   RailWordsClient(void* base, const RailWordsLayout& layout, std::uint8_t generation);
 
-  // Slots of a tx ring that the peer has consumed so far: slot `sequence` may be filled while sequence < granted + slots.
+  // Slots of a tx ring that the peer has consumed so far: slot `sequence` may be filled while sequence < granted +
+  // slots.
   [[nodiscard]] std::uint64_t granted(std::uint32_t tx) const;
   // Slots of an rx ring that have arrived so far, contiguous.
   [[nodiscard]] std::uint64_t arrived(std::uint32_t rx) const;

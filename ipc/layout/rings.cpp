@@ -17,8 +17,8 @@ RailRings::RailRings(const GroupShape& shape, std::uint32_t rank) {
     if (d == own) continue;
     for (std::uint32_t c = 0; c < channels; ++c) {
       const std::uint16_t peer = forwarder(shape, rank, c, d);
-      as_home_.push_back({static_cast<std::uint16_t>(rank), static_cast<std::uint16_t>(c),
-                          static_cast<std::uint16_t>(d), peer, peer});
+      as_home_.push_back(
+          {static_cast<std::uint16_t>(rank), static_cast<std::uint16_t>(c), static_cast<std::uint16_t>(d), peer, peer});
     }
   }
   for (std::uint32_t home = 0; home < shape.ranks(); ++home) {

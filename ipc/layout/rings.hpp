@@ -12,7 +12,8 @@
 
 namespace railhead::ipc {
 
-// The rank of `domain` that forwards for (home, channel): spread by the home's local index, so uneven shapes spread too.
+// The rank of `domain` that forwards for (home, channel): spread by the home's local index, so uneven shapes spread
+// too.
 std::uint16_t forwarder(const GroupShape& shape, std::uint32_t home, std::uint32_t channel, std::uint32_t domain);
 
 // One direction of one ring as its owner sees it.
@@ -34,7 +35,9 @@ class RailRings {
 
   [[nodiscard]] const std::vector<RingEnd>& as_home() const noexcept { return as_home_; }
   [[nodiscard]] const std::vector<RingEnd>& as_forwarder() const noexcept { return as_forwarder_; }
-  [[nodiscard]] std::uint32_t tx_count() const { return static_cast<std::uint32_t>(as_home_.size() + as_forwarder_.size()); }
+  [[nodiscard]] std::uint32_t tx_count() const {
+    return static_cast<std::uint32_t>(as_home_.size() + as_forwarder_.size());
+  }
   [[nodiscard]] std::uint32_t rx_count() const { return tx_count(); }
 
   [[nodiscard]] std::uint32_t tx_dispatch(std::uint32_t home_index) const { return home_index; }
@@ -72,7 +75,8 @@ class RailSegmentLayout {
   // Where the header of `op` for the other_domain-th other domain (ascending) is sent from; 2 depth + 1 deep, like the
   // header slots of the receiving daemon, so that no acknowledgement is needed (docs/progress.md).
   [[nodiscard]] std::uint64_t header_slot(std::uint32_t other_domain, std::uint64_t op) const {
-    return header_base_ + (static_cast<std::uint64_t>(other_domain) * header_depth_ + op % header_depth_) * header_bytes_;
+    return header_base_ +
+           (static_cast<std::uint64_t>(other_domain) * header_depth_ + op % header_depth_) * header_bytes_;
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint32_t slot_bytes() const noexcept { return slot_bytes_; }
@@ -89,6 +93,8 @@ class RailSegmentLayout {
 };
 
 // Header slots at the receiving daemon, per remote rank.
-constexpr std::uint32_t header_slots(std::uint32_t depth) { return 2 * depth + 1; }
+constexpr std::uint32_t header_slots(std::uint32_t depth) {
+  return 2 * depth + 1;
+}
 
 }  // namespace railhead::ipc

@@ -34,7 +34,8 @@ struct GroupParams {
   std::uint32_t chunk_bytes = 0;   // 0 = the default: about 64 KB, whole bf16 records
   std::uint32_t max_handles = 64;  // live handles
   bool abort_on_refusal = false;   // a refused call ends the group instead of waiting for the corrected one
-  std::vector<std::uint32_t> expert_rank;  // expert -> rank; empty = contiguous blocks, the first experts % ranks get one more
+  std::vector<std::uint32_t>
+      expert_rank;  // expert -> rank; empty = contiguous blocks, the first experts % ranks get one more
 
   bool operator==(const GroupParams&) const = default;
 };
