@@ -1,0 +1,4 @@
+#include <cstdio>
+#include <railhead/railhead.hpp>
+
+int main() { std::puts(rh_status_name(rh_status{})); }
