@@ -1,0 +1,270 @@
+/* Railhead client library, C interface.
+ *
+ * Expert-parallel dispatch and combine for Mixture-of-Experts models, through the node's daemon epd.
+ *
+ * Conventions
+ *  - Every call returns an rh_status; RH_OK is 0. rh_last_error() holds the sentence of the last failure on this
+ * thread.
+ *  - Argument structs start with their own size (set it with RH_INIT or a designated initialiser), so that the ABI can
+ *    grow. Zero means "default" in every optional field.
+ *  - A call whose arguments are refused did not happen: nothing was published, its operation number is not used, the
+ *    corrected call works.
+ *  - Threads: calls on different groups may run in parallel; calls on one group are serialised by the library and must
+ *    be made in the same order on every rank.
+ *  - fork(): the parent is not affected; in the child every call returns RH_FORKED. Open a session of its own there.
+ *  - No call waits without a deadline (rh_group_config.op_timeout_ms).
+ */
+#ifndef RAILHEAD_H_
+#define RAILHEAD_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define RH_API __attribute__((visibility("default")))
+#else
+#define RH_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RH_VERSION_MAJOR 0
+#define RH_VERSION_MINOR 1
+
+typedef enum rh_status {
+  RH_OK = 0,
+  RH_INVALID_ARGUMENT = 1,
+  RH_INVALID_USAGE = 2,
+  RH_MISMATCH = 3,
+  RH_OUT_OF_MEMORY = 4,
+  RH_LIMIT_EXCEEDED = 5,
+  RH_TIMEOUT = 6,
+  RH_ABORTED = 7,
+  RH_RANK_LOST = 8,
+  RH_DAEMON_LOST = 9,
+  RH_PEER_LOST = 10,
+  RH_UNAVAILABLE = 11,
+  RH_PERMISSION = 12,
+  RH_VERSION_MISMATCH = 13,
+  RH_UNSUPPORTED = 14,
+  RH_PROTOCOL = 15,
+  RH_SYSTEM = 16,
+  RH_INTERNAL = 17,
+  RH_FORKED = 18,
+  RH_IN_PROGRESS = 19
+} rh_status;
+
+/* Element types. RH_U8 is opaque bytes (fp8, int8, packed): dispatch only. */
+typedef enum rh_type { RH_U8 = 0, RH_BF16 = 1, RH_FP16 = 2, RH_FP32 = 3 } rh_type;
+typedef enum rh_id_type { RH_INT64 = 0, RH_INT32 = 1 } rh_id_type;
+
+/* rank: one row per (token, receiving rank), ordered by source rank, token.
+ * expert: one row per (token, local expert), expert-major, inside an expert by source rank, token; every expert's rows
+ *         are padded with zero rows to a multiple of `align`. */
+typedef enum rh_layout { RH_LAYOUT_RANK = 0, RH_LAYOUT_EXPERT = 1 } rh_layout;
+
+typedef struct rh_session rh_session; /* one process and its daemon */
+typedef struct rh_group rh_group;     /* membership of this process in one group, as one rank */
+typedef struct rh_handle rh_handle;   /* the routing of one dispatch */
+typedef struct rh_event rh_event;     /* completion of one asynchronous operation */
+
+/* Never fails; static storage. */
+RH_API const char* rh_status_name(rh_status status);
+/* The sentence of the last failure on this thread; valid until the next call on this thread. */
+RH_API const char* rh_last_error(void);
+/* "0.1.0 (build ...)" */
+RH_API const char* rh_version(void);
+
+/* ---- session ---- */
+
+typedef struct rh_session_config {
+  size_t size;
+  /* NULL: environment RAILHEAD_DAEMON, else "auto".
+   * "auto": the system daemon if its socket exists, else a private daemon shared by this user's ranks of this job.
+   * "system", "private", or the path of a socket. */
+  const char* daemon;
+  /* Label for operators and part of the private daemon's key. NULL: RAILHEAD_JOB, SLURM_JOB_ID, else none. */
+  const char* job;
+  uint64_t timeout_ms; /* to reach and greet the daemon; 0 = 10000 */
+} rh_session_config;
+
+/* One per process and daemon. config may be NULL. */
+RH_API rh_status rh_session_open(const rh_session_config* config, rh_session** session);
+/* Closes its groups first. NULL is allowed. */
+RH_API rh_status rh_session_close(rh_session* session);
+
+/* ---- group ---- */
+
+#define RH_UNIQUE_ID_BYTES 256
+typedef struct rh_unique_id {
+  unsigned char bytes[RH_UNIQUE_ID_BYTES];
+} rh_unique_id;
+
+/* On one rank, once per group; the application spreads the bytes. This session's daemon coordinates the group. */
+RH_API rh_status rh_unique_id_create(rh_session* session, rh_unique_id* id);
+
+typedef struct rh_group_config {
+  size_t size;
+  uint32_t ranks; /* of the group; any number per host, in any order over hosts */
+  uint32_t rank;  /* this process */
+  uint32_t experts;
+  const uint32_t*
+      expert_to_rank;       /* [experts]; NULL = contiguous blocks, the first experts % ranks ranks get one more */
+  uint32_t hidden;          /* elements per token */
+  uint32_t topk;            /* slots per token, at most */
+  uint32_t side_bytes;      /* opaque bytes beside each token, at most (for example fp8 scales) */
+  uint32_t channels;        /* 0 = 2 */
+  uint32_t depth;           /* operations in flight; 0 = 2 */
+  uint32_t ring_slots;      /* receive slots per rail ring; 0 = 4 */
+  uint32_t chunk_bytes;     /* of a rail chunk; 0 = about 64 KB */
+  uint32_t max_handles;     /* live handles; 0 = 64 */
+  int abort_on_refusal;     /* 1: a refused call on any rank ends the group at once */
+  uint64_t op_timeout_ms;   /* 0 = 1800000; UINT64_MAX = none */
+  uint64_t join_timeout_ms; /* 0 = the daemon's limit */
+  size_t receive_bytes;     /* first receive segment; 0 = grow on demand */
+  size_t combine_bytes;     /* first combine segment; 0 = grow on demand */
+} rh_group_config;
+
+/* Collective: returns when every rank is there, or with the ranks that are missing. All parameters but `rank`, the
+ * timeouts and the arena sizes must be the same on every rank: RH_MISMATCH names field, ranks and values. */
+RH_API rh_status rh_group_create(rh_session* session, const rh_unique_id* id, const rh_group_config* config,
+                                 rh_group** group);
+
+typedef struct rh_group_info {
+  size_t size;
+  uint32_t ranks, rank;
+  uint32_t domains, domain;         /* hosts */
+  uint32_t local_ranks, local_rank; /* in this domain */
+  uint32_t experts, local_experts;  /* of the group; on this rank */
+  uint32_t epoch;
+  uint64_t registered_bytes;             /* NIC-registered memory of this rank: independent of the tokens per call */
+  uint64_t receive_bytes, combine_bytes; /* arena, now */
+  uint64_t completed;                    /* operations complete */
+} rh_group_info;
+
+RH_API rh_status rh_group_query(rh_group* group, rh_group_info* info);
+/* RH_OK while the group works, else why it ended (rh_last_error has the sentence). */
+RH_API rh_status rh_group_status(rh_group* group);
+/* Ends the group on every rank: their operations return RH_ABORTED with this reason. */
+RH_API rh_status rh_group_abort(rh_group* group, const char* reason);
+/* Not collective. Frees handles and arena memory of the group. NULL is allowed. */
+RH_API rh_status rh_group_close(rh_group* group);
+
+/* ---- arena memory ---- */
+
+typedef enum rh_arena { RH_ARENA_RECEIVE = 0, RH_ARENA_COMBINE = 1 } rh_arena;
+
+/* 64-byte aligned memory in the group's arena: outputs of dispatch (RECEIVE) and inputs of combine (either) are used in
+ * place there; any other memory works at the price of one copy. */
+RH_API rh_status rh_alloc(rh_group* group, rh_arena arena, size_t bytes, void** memory);
+/* After an abort the memory is kept aside until no peer can still write to it. NULL is allowed. */
+RH_API rh_status rh_free(rh_group* group, void* memory);
+
+/* ---- dispatch ---- */
+
+typedef struct rh_dispatch_args {
+  size_t size;
+  const void* x;  /* [tokens, hidden] of `type`; NULL if tokens is 0. Must not change until the call completes. */
+  size_t x_pitch; /* bytes from row to row; 0 = dense */
+  rh_type type;
+  uint32_t tokens; /* of this rank in this call; may differ between ranks, may be 0 */
+  const void* ids; /* [tokens, topk] expert ids; -1 = unused slot; an id named twice in a token is one row */
+  rh_id_type id_type;
+  uint32_t topk;        /* slots per token in this call; 0 = the group's */
+  const float* weights; /* [tokens, topk]; NULL = 1 */
+  const void* side;     /* [tokens, side_bytes] or NULL */
+  size_t side_pitch;    /* bytes; 0 = dense */
+  uint32_t side_bytes;
+  rh_layout layout;
+  uint32_t align;    /* layout expert: pad each expert to a multiple; 0 = 1 */
+  rh_handle* cached; /* not NULL: use the routing of this handle; ids, weights, tokens, topk are ignored */
+  void* out;         /* where rows go: arena memory (in place) or any memory (one copy); NULL = the handle's own */
+  size_t out_rows;   /* rows that fit at `out` */
+} rh_dispatch_args;
+
+/* What this rank received. Everything but rows at args.out belongs to the handle and lives until its release. */
+typedef struct rh_dispatch_result {
+  size_t size;
+  void* rows;         /* [row_count, hidden] of args.type, dense */
+  uint64_t row_count; /* with padding */
+  uint64_t received;  /* without padding */
+  uint32_t local_experts;
+  const int32_t* row_rank;  /* [row_count] source rank, -1 = padding */
+  const int32_t* row_token; /* [row_count] its token there, -1 = padding */
+  const int32_t* row_slot;  /* [row_count] first slot that named it, -1 = padding; layout rank: slot of the first id */
+  const float* row_weight;  /* [row_count] layout expert: the row's weight, 0 = padding; layout rank: sum of weights */
+  const int32_t* local_ids; /* layout rank: [row_count, topk] local expert ids ascending, -1 tail; else NULL */
+  const float* local_weights;    /* layout rank: [row_count, topk]; else NULL */
+  const void* side;              /* [row_count, side_bytes] dense, or NULL */
+  const int32_t* expert_counts;  /* [local_experts] rows without padding */
+  const int32_t* expert_offsets; /* [local_experts + 1] prefix offsets with padding (layout rank: of the counts) */
+  const int64_t* expert_offsets64;
+} rh_dispatch_result;
+
+/* event NULL: blocking. Otherwise returns at once; *result is filled when the event completes and must live until
+ * then. *handle is valid on return. out_rows too small: RH_LIMIT_EXCEEDED with both numbers; the dispatch is planned
+ * on all ranks, finish it with rh_dispatch_run and a larger output. */
+RH_API rh_status rh_dispatch(rh_group* group, const rh_dispatch_args* args, rh_dispatch_result* result,
+                             rh_handle** handle, rh_event** event);
+
+/* The two halves of a dispatch, for callers that allocate the output themselves. plan sends what needs no output and
+ * returns when the counts are known; run gives the place (args.out and out_rows of rh_dispatch are ignored). */
+RH_API rh_status rh_dispatch_plan(rh_group* group, const rh_dispatch_args* args, uint64_t* row_count,
+                                  rh_handle** handle);
+RH_API rh_status rh_dispatch_run(rh_group* group, rh_handle* handle, void* out, size_t out_rows,
+                                 rh_dispatch_result* result, rh_event** event);
+
+/* Ends this rank's use of the routing and frees what belongs to the handle. The handle ends on every rank with this
+ * rank's next operation. NULL is allowed. */
+RH_API rh_status rh_handle_release(rh_handle* handle);
+
+/* ---- combine ---- */
+
+typedef struct rh_combine_args {
+  size_t size;
+  rh_handle* handle;
+  const void* rows;   /* [row_count, hidden] of `type`, rows as dispatch gave them; NULL if row_count is 0 */
+  uint64_t row_count; /* must be the handle's: a wrong buffer is refused */
+  rh_type type;       /* of rows and y: bf16, fp16 or fp32 */
+  rh_type wire_type;  /* of partial sums between hosts: RH_BF16 (default when 0) or RH_FP32 */
+  int weighted;       /* layout expert: multiply each row by its weight */
+  void* y;            /* [tokens, hidden] of `type`; NULL if this rank dispatched 0 tokens */
+  size_t y_pitch;     /* bytes; 0 = dense */
+} rh_combine_args;
+
+/* y[token] = sum over the token's rows, in the documented order (docs/data-plane.md), accumulated in fp32 and rounded
+ * once; tokens without rows give +0. Returns when y is complete and the rows may be reused. */
+RH_API rh_status rh_combine(rh_group* group, const rh_combine_args* args, rh_event** event);
+
+/* ---- events ---- */
+
+/* Waits; RH_TIMEOUT leaves the event as it is, any other result is the operation's and frees the event.
+ * timeout_ms UINT64_MAX = the operation's own deadline. */
+RH_API rh_status rh_event_wait(rh_event* event, uint64_t timeout_ms);
+/* RH_IN_PROGRESS, or the operation's result, which frees the event. */
+RH_API rh_status rh_event_test(rh_event* event);
+
+/* ---- statistics ---- */
+
+typedef struct rh_op_stats {
+  size_t size;
+  uint64_t op;
+  uint32_t kind;        /* 1 dispatch, 2 combine */
+  int32_t last_rank;    /* whose call came last */
+  uint64_t wait_ns;     /* from this rank's call until every rank had called */
+  uint64_t transfer_ns; /* from then until complete */
+  uint64_t total_ns;
+  uint64_t rows;       /* received (dispatch) or summed (combine) */
+  uint64_t rail_bytes; /* sent to other hosts */
+} rh_op_stats;
+
+/* The last `*count` completed operations, newest first; *count is set to how many were written (at most 64). */
+RH_API rh_status rh_group_stats(rh_group* group, rh_op_stats* stats, size_t* count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RAILHEAD_H_ */
