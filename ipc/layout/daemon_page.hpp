@@ -12,7 +12,7 @@ namespace railhead::ipc {
 inline constexpr std::uint32_t kMaxProxies = 32;
 
 struct DaemonPage {
-  LivenessWord alive;                               // owned by the daemon's control thread; its death shows here
+  LivenessCell alive;                               // owned by the daemon's control thread; its death shows here
   alignas(64) std::uint32_t sleeping[kMaxProxies];  // writer: proxy i; 1 = asleep, ring its bell
 };
 static_assert(sizeof(DaemonPage) <= 4096);
@@ -20,7 +20,7 @@ static_assert(sizeof(DaemonPage) <= 4096);
 // A proxy about to sleep: set, then re-scan everything that could have been submitted, then sleep.
 inline void set_sleeping(DaemonPage& page, std::uint32_t proxy, bool asleep) {
   // seq_cst: the flag must be visible before the re-scan reads the rings (store-load; pairs with the fence below).
-  std::atomic_ref(page.sleeping[proxy]).store(asleep ? 1 : 0, std::memory_order_seq_cst);
+  shared(page.sleeping[proxy]).store(asleep ? 1 : 0, std::memory_order_seq_cst);
 }
 
 // After submitting: does the proxy need a bell?
@@ -28,8 +28,8 @@ inline bool needs_bell(const DaemonPage& page, std::uint32_t proxy) {
   // seq_cst fence: the submission is visible before the flag is read; either we see the flag or the proxy sees the
   // submission in its re-scan.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  // relaxed: ordered by the fence. (const_cast: atomic_ref needs a mutable reference to load in C++20.)
-  return std::atomic_ref(const_cast<std::uint32_t&>(page.sleeping[proxy])).load(std::memory_order_relaxed) != 0;
+  // relaxed: ordered by the fence.
+  return load_relaxed(page.sleeping[proxy]) != 0;
 }
 
 }  // namespace railhead::ipc

@@ -240,7 +240,7 @@ std::string GroupSegment::poison_text() const {
 }
 
 void GroupSegment::wake(std::uint32_t local, std::uint32_t events) const {
-  ipc::wake(live(local).wake, events);
+  notify(live(local).wake, events);
 }
 
 void GroupSegment::wake_all(std::uint32_t events) const {

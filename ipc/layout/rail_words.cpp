@@ -1,16 +1,20 @@
 #include "ipc/layout/rail_words.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <span>
 
 #include "ipc/layout/align.hpp"
 
 namespace railhead::ipc {
 namespace {
 
-using Word = std::atomic_ref<std::uint64_t>;
-
 std::uint64_t* word(std::byte* base, std::uint64_t offset) {
   return reinterpret_cast<std::uint64_t*>(base + offset);
+}
+
+std::span<std::byte> submit_ring(std::byte* base, const RailWordsLayout& layout) {
+  return {base + layout.submit_offset(), ring_bytes(layout.submit_capacity())};
 }
 
 }  // namespace
@@ -33,34 +37,38 @@ RailWordsLayout::RailWordsLayout(const GroupShape& shape, std::uint32_t rank) {
   bytes_ = align_up(at, std::uint64_t{4096});
 }
 
-RailWordsClient::RailWordsClient(void* base, const RailWordsLayout& layout, std::uint8_t generation)
-    : base_(static_cast<std::byte*>(base)),
-      layout_(layout),
-      ring_(base_ + layout.submit_offset(), layout.submit_capacity(), generation) {}
+Result<RailWordsClient> RailWordsClient::attach(void* base, const RailWordsLayout& layout, std::uint8_t generation) {
+  auto* const bytes = static_cast<std::byte*>(base);
+  auto ring = RingProducer::attach(submit_ring(bytes, layout), layout.submit_capacity(), generation);
+  if (!ring) return fail(ring.error());
+  return RailWordsClient(bytes, layout, *ring);
+}
 
 std::uint64_t RailWordsClient::granted(std::uint32_t tx) const {
   // acquire: the peer's consumption of the slot happens before we fill it again.
-  return Word(*word(base_, layout_.granted_offset(tx))).load(std::memory_order_acquire);
+  return load_acquire(*word(base_, layout_.granted_offset(tx)));
 }
 
 std::uint64_t RailWordsClient::arrived(std::uint32_t rx) const {
   // acquire: pairs with publish_arrived, so that the slot's bytes are visible.
-  return Word(*word(base_, layout_.arrived_offset(rx))).load(std::memory_order_acquire);
+  return load_acquire(*word(base_, layout_.arrived_offset(rx)));
 }
 
-RailWordsDaemon::RailWordsDaemon(void* base, const RailWordsLayout& layout, std::uint8_t generation)
-    : base_(static_cast<std::byte*>(base)),
-      layout_(layout),
-      ring_(base_ + layout.submit_offset(), layout.submit_capacity(), generation) {}
+Result<RailWordsDaemon> RailWordsDaemon::attach(void* base, const RailWordsLayout& layout, std::uint8_t generation) {
+  auto* const bytes = static_cast<std::byte*>(base);
+  auto ring = RingConsumer::attach(submit_ring(bytes, layout), layout.submit_capacity(), generation);
+  if (!ring) return fail(ring.error());
+  return RailWordsDaemon(bytes, layout, *ring);
+}
 
 void RailWordsDaemon::publish_granted(std::uint32_t tx, std::uint64_t value) {
   // release: pairs with granted().
-  Word(*word(base_, layout_.granted_offset(tx))).store(value, std::memory_order_release);
+  store_release(*word(base_, layout_.granted_offset(tx)), value);
 }
 
 void RailWordsDaemon::publish_arrived(std::uint32_t rx, std::uint64_t value) {
   // release: the NIC's bytes, visible to this thread by the completion, are visible before the count.
-  Word(*word(base_, layout_.arrived_offset(rx))).store(value, std::memory_order_release);
+  store_release(*word(base_, layout_.arrived_offset(rx)), value);
 }
 
 }  // namespace railhead::ipc

@@ -58,8 +58,8 @@ class RailWordsLayout {
 // The rank's side: reads what the daemon published, submits requests.
 class RailWordsClient {
  public:
-  RailWordsClient() = default;
-  RailWordsClient(void* base, const RailWordsLayout& layout, std::uint8_t generation);
+  // `base` stays mapped as long as this view is used; generation is the daemon's for this epoch.
+  static Result<RailWordsClient> attach(void* base, const RailWordsLayout& layout, std::uint8_t generation);
 
   // Slots of a tx ring that the peer has consumed so far: slot `sequence` may be filled while sequence < granted +
   // slots.
@@ -70,7 +70,10 @@ class RailWordsClient {
   bool submit(const RailRequest& request) { return ring_.try_push(request.encode()); }
 
  private:
-  std::byte* base_ = nullptr;
+  RailWordsClient(std::byte* base, const RailWordsLayout& layout, RingProducer ring)
+      : base_(base), layout_(layout), ring_(ring) {}
+
+  std::byte* base_;
   RailWordsLayout layout_;
   RingProducer ring_;
 };
@@ -78,8 +81,7 @@ class RailWordsClient {
 // The daemon's side.
 class RailWordsDaemon {
  public:
-  RailWordsDaemon() = default;
-  RailWordsDaemon(void* base, const RailWordsLayout& layout, std::uint8_t generation);
+  static Result<RailWordsDaemon> attach(void* base, const RailWordsLayout& layout, std::uint8_t generation);
 
   void publish_granted(std::uint32_t tx, std::uint64_t value);
   void publish_arrived(std::uint32_t rx, std::uint64_t value);
@@ -91,7 +93,10 @@ class RailWordsDaemon {
   }
 
  private:
-  std::byte* base_ = nullptr;
+  RailWordsDaemon(std::byte* base, const RailWordsLayout& layout, RingConsumer ring)
+      : base_(base), layout_(layout), ring_(ring) {}
+
+  std::byte* base_;
   RailWordsLayout layout_;
   RingConsumer ring_;
 };
