@@ -4,7 +4,7 @@
 say() { printf '%s\n' "$*" >&2; }
 
 die() {
-  say "${0##*/}: $*"
+  say "tools/${0##*/}: $*"
   exit 1
 }
 
