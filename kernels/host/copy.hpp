@@ -1,0 +1,24 @@
+// Row copies of the data plane. Any thread; pointers need no alignment; source and destination must not overlap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace railhead::kernels {
+
+// non_temporal goes around the caches: for rows that the writer will not read again. It does not order the stores; call
+// fence() before telling anybody that the rows are there.
+enum class StoreMode : uint8_t { temporal, non_temporal };
+
+void copy_row(void* dst, const void* src, size_t bytes, StoreMode mode);
+
+// Reads the row once and stores it to `count` destinations.
+void copy_row_multi(void* const* dsts, size_t count, const void* src, size_t bytes, StoreMode mode);
+
+// Zeroes adjacent rows: `bytes` in all.
+void zero_rows(void* dst, size_t bytes, StoreMode mode);
+
+// All earlier stores of this thread, non-temporal ones too, become visible before any later store.
+void fence();
+
+}  // namespace railhead::kernels

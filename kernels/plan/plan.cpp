@@ -1,0 +1,221 @@
+#include "kernels/plan/plan.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <string>
+
+namespace railhead::kernels {
+namespace {
+
+constexpr uint32_t kUnused = std::numeric_limits<uint32_t>::max();
+constexpr uint32_t kMaxTokens = std::numeric_limits<int32_t>::max();
+constexpr uint32_t kMaxSlots = std::numeric_limits<uint16_t>::max();
+constexpr uint32_t kMaxChannels = std::numeric_limits<uint16_t>::max();
+constexpr int kSlotBits = 16;
+constexpr size_t kCountingSortLimit = 32;
+
+template <class T>
+void grow(std::vector<T>& storage, size_t needed) {
+  if (storage.size() < needed) storage.resize(needed);
+}
+
+Status bad_value(const std::string& what, uint64_t value, const std::string& allowed) {
+  return {Code::invalid_argument, what + " is " + std::to_string(value) + "; allowed are " + allowed};
+}
+
+Status check_shape(const Routing& routing, uint32_t channels) {
+  if (routing.tokens > kMaxTokens) return bad_value("the number of tokens", routing.tokens, "0..2147483647");
+  if (routing.top_k == 0 || routing.top_k > kMaxSlots) return bad_value("top-k", routing.top_k, "1..65535");
+  if (channels == 0 || channels > kMaxChannels) return bad_value("the number of channels", channels, "1..65535");
+  if (routing.tokens == 0) return {};
+  const std::string at_least = "values of at least top-k, " + std::to_string(routing.top_k);
+  if (routing.ids == nullptr) {
+    return {Code::invalid_argument, "the expert ids are null with " + std::to_string(routing.tokens) + " tokens"};
+  }
+  if (routing.id_pitch < routing.top_k) return bad_value("the pitch of the expert ids", routing.id_pitch, at_least);
+  if (routing.weights != nullptr && routing.weight_pitch < routing.top_k) {
+    return bad_value("the pitch of the weights", routing.weight_pitch, at_least);
+  }
+  return {};
+}
+
+Status bad_id(uint32_t token, uint32_t slot, int64_t id, uint32_t experts) {
+  return {Code::invalid_argument, "row " + std::to_string(token) + ", slot " + std::to_string(slot) +
+                                      ": expert id is " + std::to_string(id) + "; allowed are 0.." +
+                                      std::to_string(experts - 1) + ", or -1 for an unused slot"};
+}
+
+// Ids are read exactly once: what is checked here is what the plan is made of.
+template <class Id>
+Status translate_ids(const Routing& routing, const ExpertMap& map, uint32_t* places) {
+  const auto* ids = static_cast<const Id*>(routing.ids);
+  const uint32_t experts = map.experts();
+  for (uint32_t token = 0; token < routing.tokens; ++token, ids += routing.id_pitch, places += routing.top_k) {
+    for (uint32_t slot = 0; slot < routing.top_k; ++slot) {
+      const int64_t id = ids[slot];
+      if (static_cast<uint64_t>(id) < experts) {
+        places[slot] = map.place_of(static_cast<uint32_t>(id));
+      } else if (id == -1) {
+        places[slot] = kUnused;
+      } else {
+        return bad_id(token, slot, id, experts);
+      }
+    }
+  }
+  return {};
+}
+
+// Keys are distinct. Counting the smaller keys of each has no branch to mispredict: 8 random keys take half the time of
+// an insertion sort.
+void sort_keys(uint64_t* keys, size_t count) {
+  if (count > kCountingSortLimit) {
+    std::sort(keys, keys + count);
+    return;
+  }
+  uint32_t position[kCountingSortLimit] = {};
+  uint64_t unsorted[kCountingSortLimit];
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t key = unsorted[i] = keys[i];
+    uint32_t smaller = 0;
+    for (size_t j = 0; j < i; ++j) {
+      const uint32_t before = unsorted[j] < key ? 1 : 0;
+      smaller += before;
+      position[j] += 1 - before;
+    }
+    position[i] = smaller;
+  }
+  for (size_t i = 0; i < count; ++i) keys[position[i]] = unsorted[i];
+}
+
+size_t gather_keys(const uint32_t* places, uint32_t top_k, uint64_t* keys) {
+  size_t used = 0;
+  for (uint32_t slot = 0; slot < top_k; ++slot) {
+    keys[used] = uint64_t{places[slot]} << kSlotBits | slot;
+    used += places[slot] != kUnused ? 1 : 0;
+  }
+  return used;
+}
+
+}  // namespace
+
+SliceShape slice_shape(const ExpertMap& map, uint16_t domain, uint32_t channels) {
+  return {.experts = static_cast<uint32_t>(map.experts_in(domain).size()),
+          .ranks = static_cast<uint32_t>(map.ranks_in(domain).size()),
+          .channels = channels};
+}
+
+Status Plan::build(const Routing& routing, const ExpertMap& map, uint32_t channels) try {
+  if (Status bad = check_shape(routing, channels); !bad.ok()) return bad;
+  if (Status bad = translate(routing, map); !bad.ok()) return bad;
+  reserve(routing, map, channels);
+  tokens_ = routing.tokens;
+  channels_ = channels;
+  number(routing, map);
+  sort_runs(map);
+  return {};
+} catch (const std::bad_alloc&) {
+  return {Code::out_of_memory, "no memory for the plan of " + std::to_string(routing.tokens) + " tokens x top-" +
+                                   std::to_string(routing.top_k) + "; split the call"};
+}
+
+Status Plan::translate(const Routing& routing, const ExpertMap& map) {
+  grow(places_, size_t{routing.tokens} * routing.top_k);
+  return routing.id_type == IdType::int32 ? translate_ids<int32_t>(routing, map, places_.data())
+                                          : translate_ids<int64_t>(routing, map, places_.data());
+}
+
+// All allocation happens here, so that running out of memory leaves the old plan whole.
+void Plan::reserve(const Routing& routing, const ExpertMap& map, uint32_t channels) {
+  const size_t domains = map.domains();
+  const size_t most_runs = routing.tokens * std::min<size_t>(domains, routing.top_k);
+  grow(keys_, std::max<size_t>(routing.top_k, domains));
+  grow(token_first_, size_t{routing.tokens} + 1);
+  grow(placements_, size_t{routing.tokens} * routing.top_k);
+  grow(token_runs_, most_runs);
+  grow(runs_, most_runs);
+  run_first_.reserve(domains * channels + 1);
+  slice_first_.reserve(domains + 1);
+  slices_.reserve(map.experts() + map.ranks() + domains * channels);
+}
+
+void Plan::number(const Routing& routing, const ExpertMap& map) {
+  slice_first_.assign(1, 0);
+  for (uint32_t domain = 0; domain < map.domains(); ++domain) {
+    slice_first_.push_back(slice_first_.back() + slice_shape(map, static_cast<uint16_t>(domain), channels_).words());
+  }
+  slices_.assign(slice_first_.back(), 0);
+  token_run_count_ = 0;
+  token_first_[0] = 0;
+  uint64_t next = 0;
+  for (uint32_t channel = 0; channel < channels_; ++channel) {
+    const uint32_t end = channel_begin(tokens_, channels_, channel + 1);
+    for (uint32_t token = channel_begin(tokens_, channels_, channel); token < end; ++token) {
+      next = number_token(routing, map, token, channel, next);
+      token_first_[token + 1u] = next;
+    }
+  }
+}
+
+// Emits the placements of one token from index `first` on; returns the index after them.
+uint64_t Plan::number_token(const Routing& routing, const ExpertMap& map, uint32_t token, uint32_t channel,
+                            uint64_t first) {
+  const size_t used = gather_keys(places_.data() + size_t{token} * routing.top_k, routing.top_k, keys_.data());
+  sort_keys(keys_.data(), used);
+  const float* weights = routing.weights == nullptr ? nullptr : routing.weights + token * routing.weight_pitch;
+
+  uint32_t last_place = kUnused;
+  uint32_t last_rank = kUnused;
+  uint32_t last_domain = kUnused;
+  uint32_t* expert_count = nullptr;
+  uint32_t* rank_count = nullptr;
+  Run* run = nullptr;
+  uint64_t next = first;
+  for (size_t i = 0; i < used; ++i) {
+    const auto place = static_cast<uint32_t>(keys_[i] >> kSlotBits);
+    const auto slot = static_cast<uint16_t>(keys_[i]);
+    const float weight = weights == nullptr ? 1.0F : weights[slot];
+    if (place == last_place) {
+      placements_[next - 1].weight += weight;
+      continue;
+    }
+    const ExpertHome& home = map.home_at(place);
+    if (home.domain != last_domain) {
+      const SliceShape shape = slice_shape(map, home.domain, channels_);
+      expert_count = slices_.data() + slice_first_[home.domain];
+      rank_count = expert_count + shape.experts;
+      ++rank_count[shape.ranks + channel];
+      token_runs_[token_run_count_] = {{.first = next, .token = token, .count = 0}, home.domain};
+      run = &token_runs_[token_run_count_++].run;
+    }
+    // Added, not branched on: with few ranks the branch would be a coin toss.
+    rank_count[home.local_rank] += home.rank != last_rank ? 1 : 0;
+    placements_[next++] = {.domain = home.domain,
+                           .local_rank = home.local_rank,
+                           .expert = home.dense,
+                           .slot = slot,
+                           .expert_ordinal = expert_count[home.dense]++,
+                           .rank_ordinal = rank_count[home.local_rank] - 1,
+                           .weight = weight};
+    ++run->count;
+    last_place = place;
+    last_rank = home.rank;
+    last_domain = home.domain;
+  }
+  return next;
+}
+
+// Runs were found in token order; the channel counts say where each (domain, channel) starts.
+void Plan::sort_runs(const ExpertMap& map) {
+  run_first_.assign(1, 0);
+  for (uint32_t domain = 0; domain < map.domains(); ++domain) {
+    const std::span<const uint32_t> per_channel = slice(static_cast<uint16_t>(domain)).last(channels_);
+    for (const uint32_t count : per_channel) run_first_.push_back(run_first_.back() + count);
+  }
+  // Tokens ascend, so the channels of a domain fill one after the other: one cursor per domain is enough.
+  std::vector<uint64_t>& cursor = keys_;
+  for (size_t domain = 0; domain < map.domains(); ++domain) cursor[domain] = run_first_[domain * channels_];
+  for (size_t i = 0; i < token_run_count_; ++i) runs_[cursor[token_runs_[i].domain]++] = token_runs_[i].run;
+}
+
+}  // namespace railhead::kernels
