@@ -1,0 +1,118 @@
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "kernels/host/combine_roles.hpp"
+
+namespace railhead::kernels {
+
+HomeRole::HomeRole(std::uint32_t rank, std::uint16_t domain, std::uint32_t channel, std::vector<std::uint32_t> rings)
+    : rank_(rank),
+      domain_(domain),
+      channel_(channel),
+      rings_(std::move(rings)),
+      in_chunk_(rings_.size()),
+      chunk_of_(rings_.size()),
+      waiting_for_(domain),
+      partials_(rings_.size()) {}
+
+Result<Step> HomeRole::step(const CombineForm& form, const Route& route, RailPort* port,
+                            std::vector<std::uint32_t>& pulled) {
+  const std::uint32_t first = channel_begin(route.plan.tokens(), route.plan.channels(), channel_);
+  const std::uint32_t tokens = channel_begin(route.plan.tokens(), route.plan.channels(), channel_ + 1) - first;
+  bool progressed = false;
+  for (std::uint32_t budget = kStepRecords; budget > 0 && token_ < tokens; --budget, ++token_) {
+    auto ready = gather(form, route, port);
+    if (!ready) return fail(ready.error());
+    if (!*ready) return progressed ? Step::progressed : Step::blocked;
+    sum(form, route, pulled);
+    advance(route, port);
+    progressed = true;
+  }
+  return token_ == tokens ? Step::done : Step::progressed;
+}
+
+Result<bool> HomeRole::gather(const CombineForm& form, const Route& route, RailPort* port) {
+  const std::uint32_t token = channel_begin(route.plan.tokens(), route.plan.channels(), channel_) + token_;
+  std::uint16_t last = domain_;
+  for (const Placement& p : route.plan.placements(token)) {
+    if (p.domain == domain_ || p.domain == last) continue;
+    last = p.domain;
+    auto found = find_partial(form, p.domain, *port);
+    if (!found) return found;
+    if (!*found) {
+      waiting_for_ = p.domain;
+      return false;
+    }
+    ipc::CombineRecord head;
+    std::memcpy(&head, partials_[p.domain], sizeof(head));
+    if (head.token != token) {
+      return fail(Code::protocol, "domain " + std::to_string(p.domain) + " sent a partial sum of token " +
+                                      std::to_string(head.token) + " where token " + std::to_string(token) +
+                                      " of rank " + std::to_string(rank_) + " was due");
+    }
+  }
+  return true;
+}
+
+Result<bool> HomeRole::find_partial(const CombineForm& form, std::uint16_t domain, RailPort& port) {
+  auto chunk = port.rx_chunk(rings_[domain]);
+  if (!chunk) return fail(chunk.error());
+  if (chunk->records == nullptr) return false;
+  const ipc::ChunkHeader& header = chunk->header;
+  const bool fits = header.kind == static_cast<std::uint8_t>(ipc::ChunkKind::combine) && header.epoch == form.epoch &&
+                    header.op == form.op && header.home == rank_ && header.channel == channel_ &&
+                    header.stride == form.stride;
+  if (!fits) {
+    return fail(Code::protocol, "rank " + std::to_string(header.writer) + " sent a combine chunk of op " +
+                                    std::to_string(header.op) + " home " + std::to_string(header.home) + " where op " +
+                                    std::to_string(form.op) + " home " + std::to_string(rank_) + " was due");
+  }
+  chunk_of_[domain] = header.records;
+  partials_[domain] = chunk->records + in_chunk_[domain] * form.stride;
+  return true;
+}
+
+void HomeRole::sum(const CombineForm& form, const Route& route, std::vector<std::uint32_t>& pulled) {
+  const std::uint32_t token = channel_begin(route.plan.tokens(), route.plan.channels(), channel_) + token_;
+  const auto placements = route.plan.placements(token);
+  uses_.clear();
+  list_.clear();
+  terms_.clear();
+  for (const Placement& p : placements) {
+    if (p.domain != domain_) continue;
+    uses_.push_back({p.local_rank, p.expert, p.slot, p.expert_ordinal, p.rank_ordinal, p.weight});
+  }
+  resolve_terms(route, rank_, uses_.data(), static_cast<std::uint32_t>(uses_.size()), terms_);
+  for (const ForwardTerm& term : terms_) {
+    list_.add(form, term);
+    ++pulled[term.local_rank];
+  }
+  // One group per domain that holds rows of this token, ascending: placements are sorted by domain.
+  groups_.clear();
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    const std::uint16_t domain = placements[i].domain;
+    if (i != 0 && placements[i - 1].domain == domain) continue;
+    if (domain == domain_) {
+      groups_.push_back(list_.group(form));
+    } else {
+      partials_[domain] = static_cast<const std::byte*>(partials_[domain]) + sizeof(ipc::CombineRecord);
+      groups_.push_back({&partials_[domain], nullptr, 1, form.wire});
+    }
+  }
+  reduce_rows(form.y + token * form.y_pitch, form.element, groups_.data(), groups_.size(), form.hidden, form.y_mode);
+}
+
+void HomeRole::advance(const Route& route, RailPort* port) {
+  const std::uint32_t token = channel_begin(route.plan.tokens(), route.plan.channels(), channel_) + token_;
+  std::uint16_t last = domain_;
+  for (const Placement& p : route.plan.placements(token)) {
+    if (p.domain == domain_ || p.domain == last) continue;
+    last = p.domain;
+    if (++in_chunk_[p.domain] < chunk_of_[p.domain]) continue;
+    in_chunk_[p.domain] = 0;
+    port->release(rings_[p.domain]);
+  }
+}
+
+}  // namespace railhead::kernels

@@ -1,0 +1,65 @@
+// Writes one token's rows and their metadata into the outputs of this domain's ranks: the common end of the local and
+// the forwarding half of dispatch.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ipc/layout/shape.hpp"
+#include "kernels/host/copy.hpp"
+#include "kernels/host/route.hpp"
+#include "kernels/host/row_meta.hpp"
+#include "kernels/plan/placement.hpp"
+
+namespace railhead::kernels {
+
+// Where the rows of one local rank go in this operation; resolved from its span.
+struct Output {
+  std::byte* rows = nullptr;
+  std::byte* meta = nullptr;
+  RowMeta fields;
+};
+
+// One row-to-be, in terms of this domain.
+struct RowUse {
+  std::uint16_t local_rank;
+  std::uint16_t expert;  // dense in the domain
+  std::uint16_t slot;
+  std::uint32_t expert_ordinal;
+  std::uint32_t rank_ordinal;
+  float weight;
+};
+
+class RowWriter {
+ public:
+  RowWriter() = default;
+  // `outputs` by local rank; all must be resolved before write(). The route's bases must be computed.
+  RowWriter(const ExpertMap& map, std::uint16_t domain, const Route& route, std::vector<Output> outputs,
+            std::uint32_t row_bytes, StoreMode mode);
+
+  // `uses` sorted by (local rank, expert), all within limits. Returns nothing: it cannot fail.
+  void write(std::uint32_t source, std::uint32_t token, const RowUse* uses, std::uint32_t count,
+             const std::byte* payload, const std::byte* side);
+
+  // Rows written so far for a local rank.
+  [[nodiscard]] std::uint32_t written(std::uint32_t local_rank) const { return written_[local_rank]; }
+
+ private:
+  void by_rank(std::uint32_t source, std::uint32_t token, const RowUse* uses, std::uint32_t count,
+               const std::byte* side);
+  void by_expert(std::uint32_t source, std::uint32_t token, const RowUse* uses, std::uint32_t count,
+                 const std::byte* side);
+  std::uint64_t begin_row(std::uint32_t local_rank, std::uint64_t row, std::uint32_t source, std::uint32_t token,
+                          const RowUse& first, const std::byte* side);
+
+  const ExpertMap* map_ = nullptr;
+  std::uint16_t domain_ = 0;
+  const Route* route_ = nullptr;
+  std::vector<Output> outputs_;
+  std::uint32_t row_bytes_ = 0;
+  StoreMode mode_ = StoreMode::temporal;
+  std::vector<std::uint32_t> written_;
+  std::vector<void*> targets_;  // scratch: places of the current token's rows
+};
+
+}  // namespace railhead::kernels
