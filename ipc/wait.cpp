@@ -57,8 +57,8 @@ SleepStep::SleepStep(WakeWord& word, std::uint32_t events, Deadline deadline, co
       events_(events),
       spins_(policy.spins),
       yields_(policy.yields),
-      deadline_(deadline),
-      tick_end_(Deadline::after(std::min(policy.tick, kMaxTick))) {}
+      tick_(std::min(policy.tick, kMaxTick)),
+      deadline_(deadline) {}
 
 SleepStep::Linger SleepStep::linger() noexcept {
   if (spins_ > 0) {
@@ -87,11 +87,11 @@ void SleepStep::sleep() noexcept {
   futex_wait(word_.value, seen_, std::min(deadline_, tick_end_), events_);
 }
 
-WaitResult SleepStep::clock() const noexcept {
+WaitResult SleepStep::clock() noexcept {
   const Deadline::Clock::time_point now = Deadline::Clock::now();
   if (now >= deadline_.at()) return WaitResult::timeout;
-  if (now >= tick_end_.at()) return WaitResult::tick;
-  return WaitResult::ready;
+  if (tick_end_.is_never()) tick_end_ = Deadline(now + tick_);
+  return now >= tick_end_.at() ? WaitResult::tick : WaitResult::ready;
 }
 
 }  // namespace railhead::ipc

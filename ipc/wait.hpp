@@ -73,8 +73,8 @@ class SleepStep {
   void announce() noexcept;
   // Sleeps until a wake or the tick. Only after announce().
   void sleep() noexcept;
-  // `ready` means: go on waiting.
-  [[nodiscard]] WaitResult clock() const noexcept;
+  // `ready` means: go on waiting. The tick counts from the first call, so that a wait that only spins reads no clock.
+  [[nodiscard]] WaitResult clock() noexcept;
 
  private:
   WakeWord& word_;
@@ -82,8 +82,9 @@ class SleepStep {
   std::uint32_t seen_ = 0;
   std::uint32_t spins_;
   std::uint32_t yields_;
+  std::chrono::milliseconds tick_;
   Deadline deadline_;
-  Deadline tick_end_;
+  Deadline tick_end_ = Deadline::never();
 };
 
 // Waits until `predicate()` is true; it must read shared memory with acquire and is called many times. Poison is seen
@@ -91,17 +92,19 @@ class SleepStep {
 template <std::predicate Predicate>
 WaitResult wait_until(WakeWord& word, std::uint32_t events, Deadline deadline, const WaitPolicy& policy,
                       Predicate&& predicate) {
-  if (is_poisoned(word)) return WaitResult::poisoned;
-  if (predicate()) return WaitResult::ready;
   SleepStep step(word, events, deadline, policy);
   for (;;) {
-    const SleepStep::Linger linger = step.linger();
-    if (linger == SleepStep::Linger::sleep) step.announce();
+    // Also after a sleep and before the next announcement: a bit announced in vain costs the next waker a system call.
     if (is_poisoned(word)) return WaitResult::poisoned;
     if (predicate()) return WaitResult::ready;
+    const SleepStep::Linger linger = step.linger();
     if (linger == SleepStep::Linger::spun) continue;
     if (const WaitResult over = step.clock(); over != WaitResult::ready) return over;
-    if (linger == SleepStep::Linger::sleep) step.sleep();
+    if (linger == SleepStep::Linger::yielded) continue;
+    step.announce();
+    if (is_poisoned(word)) return WaitResult::poisoned;
+    if (predicate()) return WaitResult::ready;
+    step.sleep();
   }
 }
 
