@@ -1,0 +1,200 @@
+// Loss and restart of a peer process, and what a peer that breaks the rules is told.
+#include <signal.h>
+
+#include <zmq.hpp>
+
+#include "daemon/mesh/frame.hpp"
+#include "tests/unit/mesh/mesh_node.hpp"
+#include "tests/unit/mesh/peer_process.hpp"
+
+namespace railhead::mesh {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+MeshConfig quick() {
+  MeshConfig config;
+  config.heartbeat = milliseconds(250);
+  config.timeout = milliseconds(1000);
+  return config;
+}
+
+void greet(MeshNode& node, const PeerProcess& peer) {
+  const std::size_t before = node.log.messages.size();
+  ASSERT_TRUE(node.mesh->retain(peer.address).ok());
+  ASSERT_TRUE(node.send(peer.address, "hello").ok());
+  ASSERT_TRUE(node.log.wait_messages(before + 1));
+}
+
+TEST(MeshLoss, KilledPeerIsReportedAtOnce) {
+  MeshNode node;
+  PeerProcess peer({"500", "2000"});
+  greet(node, peer);
+  const auto killed = Clock::now();
+  peer.signal(SIGKILL);
+  const auto reason = node.log.wait_down(peer.address.host_id);
+  const auto took = duration_cast<milliseconds>(Clock::now() - killed);
+  ASSERT_TRUE(reason);
+  EXPECT_EQ(reason->code(), Code::peer_lost) << reason->to_string();
+  EXPECT_LT(took.count(), 500);
+  RecordProperty("kill_ms", static_cast<int>(took.count()));
+}
+
+TEST(MeshLoss, StoppedPeerIsReportedWithinTheTimeoutAndHearsOfItWhenItWakes) {
+  MeshNode node(quick());
+  PeerProcess peer({"250", "1000"});
+  greet(node, peer);
+  const auto stopped = Clock::now();
+  peer.signal(SIGSTOP);
+  const auto reason = node.log.wait_down(peer.address.host_id);
+  const auto took = duration_cast<milliseconds>(Clock::now() - stopped);
+  ASSERT_TRUE(reason);
+  EXPECT_EQ(reason->code(), Code::peer_lost) << reason->to_string();
+  EXPECT_GE(took.count(), 400);
+  EXPECT_LT(took.count(), 1500);
+  RecordProperty("stop_ms", static_cast<int>(took.count()));
+  // Awake again it is as good as new.
+  peer.signal(SIGCONT);
+  greet(node, peer);
+}
+
+TEST(MeshLoss, OrderlyEndOfThePeerIsSaid) {
+  MeshNode node;
+  PeerProcess peer({"500", "2000"});
+  greet(node, peer);
+  peer.finish();
+  const auto reason = node.log.wait_down(peer.address.host_id);
+  ASSERT_TRUE(reason);
+  EXPECT_NE(reason->message().find("shuts down"), std::string::npos) << reason->message();
+}
+
+TEST(MeshLoss, RestartAtTheSameEndpointWithANewIdWorksAndTheOldIdIsNamed) {
+  MeshNode node(quick());
+  PeerProcess first({"250", "1000"});
+  greet(node, first);
+  first.kill();
+  ASSERT_TRUE(node.log.wait_down(first.address.host_id));
+  PeerProcess second({"250", "1000", first.address.endpoint});
+  ASSERT_EQ(second.address.endpoint, first.address.endpoint);
+  greet(node, second);
+  // The old identity at that address is gone, and the error says who lives there now.
+  const std::size_t downs = node.log.downs.size();
+  ASSERT_TRUE(node.send(first.address, "are you there?").ok());
+  ASSERT_TRUE(node.log.wait([&] { return node.log.downs.size() > downs; }));
+  EXPECT_EQ(node.log.downs.back().first, first.address.host_id);
+  EXPECT_NE(node.log.downs.back().second.message().find(second.address.host_id.hex()), std::string::npos);
+}
+
+TEST(MeshLoss, SecondDaemonWithTheSameIdIsRefused) {
+  MeshConfig config = quick();
+  config.host_id = random_host_id().value();
+  MeshNode node(quick());
+  MeshNode first(config);
+  ASSERT_TRUE(first.mesh->retain(node.address()).ok());
+  ASSERT_TRUE(first.log.wait_up(node.id()));
+  MeshNode second(config);
+  ASSERT_TRUE(second.mesh->retain(node.address()).ok());
+  const auto reason = second.log.wait_down(node.id());
+  ASSERT_TRUE(reason);
+  EXPECT_EQ(reason->code(), Code::mismatch);
+  EXPECT_NE(reason->message().find(first.mesh->endpoint()), std::string::npos) << reason->message();
+  // The first one never noticed.
+  ASSERT_TRUE(first.send(node.address(), "still me").ok());
+  ASSERT_TRUE(node.log.wait_messages(1));
+  EXPECT_TRUE(first.log.downs.empty());
+}
+
+TEST(MeshLoss, OwnIdAtTheOtherEndIsNamed) {
+  MeshConfig config = quick();
+  config.host_id = random_host_id().value();
+  MeshNode a(config);
+  MeshNode b(config);
+  const HostId wanted = random_host_id().value();
+  ASSERT_TRUE(a.mesh->retain({b.mesh->endpoint(), wanted}).ok());
+  const auto reason = a.log.wait_down(wanted);
+  ASSERT_TRUE(reason);
+  EXPECT_FALSE(reason->ok());
+}
+
+// A bare socket that says what no daemon would.
+class RawDealer {
+ public:
+  explicit RawDealer(const MeshNode& node) : socket_(context_, zmq::socket_type::dealer) {
+    socket_.set(zmq::sockopt::linger, 0);
+    socket_.set(zmq::sockopt::rcvtimeo, 10'000);
+    socket_.connect(node.mesh->endpoint());
+    hello.kind = FrameKind::hello;
+    hello.from = random_host_id().value();
+    hello.to = node.id();
+    hello.text = "tcp://127.0.0.1:9";  // discard: nobody answers the dial back
+  }
+  void say(const std::vector<std::string>& parts) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      socket_.send(zmq::buffer(parts[i]), i + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none);
+    }
+  }
+  Frame answer() {
+    zmq::message_t part;
+    if (!socket_.recv(part)) return {};
+    return decode_frame({part.data<std::byte>(), part.size()}).value();
+  }
+  Frame hello;
+
+ private:
+  zmq::context_t context_;
+  zmq::socket_t socket_;
+};
+
+TEST(MeshLoss, OtherProtocolVersionIsRefusedByName) {
+  MeshNode node;
+  RawDealer raw(node);
+  raw.hello.version = 77;
+  raw.say({encode_frame(raw.hello)});
+  const Frame answer = raw.answer();
+  EXPECT_EQ(answer.kind, FrameKind::refuse);
+  EXPECT_EQ(static_cast<Code>(answer.number), Code::version_mismatch);
+  EXPECT_NE(answer.text.find("77"), std::string::npos) << answer.text;
+  ASSERT_TRUE(node.log.wait([&] { return !node.log.refused.empty(); }));
+  EXPECT_EQ(node.log.refused[0].code(), Code::version_mismatch);
+}
+
+TEST(MeshLoss, DataBeforeHelloIsTurnedAway) {
+  MeshNode node;
+  RawDealer raw(node);
+  Frame data;
+  raw.say({encode_frame(data), "smuggled"});
+  EXPECT_EQ(raw.answer().kind, FrameKind::refuse);
+  EXPECT_TRUE(node.log.messages.empty());
+}
+
+TEST(MeshLoss, GarbageEndsThePeerButNotTheDaemon) {
+  MeshNode node;
+  for (const std::vector<std::string>& garbage :
+       std::vector<std::vector<std::string>>{{"nonsense"}, {""}, {"a", "b", "c", "d"}, {std::string(5000, 'z')}}) {
+    RawDealer raw(node);
+    raw.say({encode_frame(raw.hello)});
+    EXPECT_EQ(raw.answer().kind, FrameKind::welcome);
+    raw.say(garbage);
+    const auto reason = node.log.wait_down(raw.hello.from);
+    ASSERT_TRUE(reason);
+    EXPECT_EQ(reason->code(), Code::protocol) << reason->to_string();
+  }
+  MeshNode other;
+  ASSERT_TRUE(other.send(node.address(), "fine").ok());
+  EXPECT_TRUE(node.log.wait_messages(1));
+}
+
+TEST(MeshLoss, PeerThatCannotBeDialledBackIsLost) {
+  MeshNode node(quick());
+  RawDealer raw(node);
+  raw.hello.need = true;
+  raw.say({encode_frame(raw.hello)});
+  const auto reason = node.log.wait_down(raw.hello.from);
+  ASSERT_TRUE(reason);
+  EXPECT_EQ(reason->code(), Code::peer_lost);
+}
+
+}  // namespace
+}  // namespace railhead::mesh
