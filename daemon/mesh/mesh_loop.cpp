@@ -200,34 +200,36 @@ std::optional<Status> MeshLoop::overdue(const Peer& peer, Clock::time_point now)
   return std::nullopt;
 }
 
+bool MeshLoop::needs(const Peer& peer) const {
+  return !peer.pending.empty() || (retained_.contains(peer.address.host_id) && !stopping_);
+}
+
 void MeshLoop::settle(const HostId& id) {
   Peer* peer = find(id);
   if (peer == nullptr) return;
-  if (peer->link && peer->link->state == Link::State::up) pump(*peer);
-  const bool need = !peer->pending.empty() || (retained_.contains(id) && !stopping_);
   if (peer->link) {
-    if (peer->link->state == Link::State::up) settle_up(*peer, need);
-  } else if (need || (peer->needs_us && !stopping_)) {
+    if (peer->link->state == Link::State::up) settle_up(*peer);
+  } else if (needs(*peer) || (peer->needs_us && !stopping_)) {
     dial(*peer);
   } else if (peer->inbound.empty()) {
     lose(id, {Code::ok, "both sides had let go of the link"});
   }
 }
 
-void MeshLoop::settle_up(Peer& peer, bool need) {
-  Link& link = *peer.link;
-  if (stopping_) {
-    const bool said = !need && link.send(frame(FrameKind::bye, peer.address.host_id)) == SendOutcome::sent;
-    if (said) link.state = Link::State::closing;
-    return;
-  }
-  if (need != link.told_need) {
-    const Frame news = frame(need ? FrameKind::need : FrameKind::idle, peer.address.host_id);
-    if (link.send(news) == SendOutcome::sent) link.told_need = need;
-  }
-  if (need || link.told_need || peer.needs_us) return;
-  const bool said = link.send(frame(FrameKind::close, peer.address.host_id)) == SendOutcome::sent;
-  if (said) link.state = Link::State::closing;
+void MeshLoop::settle_up(Peer& peer) {
+  if (needs(peer)) tell_need(peer, true);  // before the messages: who reads one knows that the link is wanted
+  pump(peer);
+  const bool need = needs(peer);
+  tell_need(peer, need);
+  if (need || peer.link->told_need || (peer.needs_us && !stopping_)) return;
+  const Frame last = frame(stopping_ ? FrameKind::bye : FrameKind::close, peer.address.host_id);
+  if (peer.link->send(last) == SendOutcome::sent) peer.link->state = Link::State::closing;
+}
+
+void MeshLoop::tell_need(Peer& peer, bool need) {
+  if (need == peer.link->told_need) return;
+  const Frame news = frame(need ? FrameKind::need : FrameKind::idle, peer.address.host_id);
+  if (peer.link->send(news) == SendOutcome::sent) peer.link->told_need = need;
 }
 
 bool MeshLoop::finished() const {

@@ -59,7 +59,9 @@ class MeshLoop {
   void check_time();
   [[nodiscard]] std::optional<Status> overdue(const Peer& peer, Clock::time_point now) const;
   void settle(const HostId& id);
-  void settle_up(Peer& peer, bool need);
+  void settle_up(Peer& peer);
+  void tell_need(Peer& peer, bool need);
+  [[nodiscard]] bool needs(const Peer& peer) const;
   [[nodiscard]] bool finished() const;
   void publish();
   Peer* find(const HostId& id);
