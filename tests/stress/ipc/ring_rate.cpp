@@ -17,7 +17,7 @@ namespace {
 using namespace railhead;
 using namespace railhead::ipc;
 
-constexpr std::uint64_t kCount = 3'000'000;
+constexpr std::uint64_t kCount = 2'000'000;
 constexpr std::uint32_t kGeneration = 1;
 
 void pin(int core) {
@@ -28,7 +28,6 @@ void pin(int core) {
 }
 
 int produce(const Segment& memory, std::uint32_t capacity) {
-  pin(1);
   auto producer = *RingProducer::attach(memory.span(), capacity, kGeneration);
   for (std::uint64_t i = 0; i < kCount; ++i) {
     while (!producer.try_push({i, i})) {
@@ -42,6 +41,7 @@ int produce(const Segment& memory, std::uint32_t capacity) {
 double measure(std::uint32_t capacity, std::size_t batch) {
   const auto memory = Segment::create("ring_rate", ring_bytes(capacity));
   if (!memory) return 0;
+  pin(1);
   const pid_t child = ::fork();
   if (child == 0) ::_exit(produce(*memory, capacity));
   pin(0);

@@ -73,7 +73,7 @@ TEST(RingStress, KilledProducerLeavesAPrefix) {
     Child producer([&] { return produce(memory, kCapacity, round, ~0ULL); });
     auto consumer = RingConsumer::attach(memory.span(), kCapacity, round);
     ASSERT_TRUE(consumer);
-    const std::uint64_t fatal = 1 + random() % 20000;
+    const std::uint64_t fatal = 1 + random() % 5000;
     bool killed = false;
     const auto take_all = [&] {
       while (const auto popped = consumer->try_pop()) {
@@ -84,7 +84,10 @@ TEST(RingStress, KilledProducerLeavesAPrefix) {
       }
     };
     const Deadline deadline = Deadline::after(30s);
-    while (!killed && !deadline.expired()) take_all();
+    while (!killed && !deadline.expired()) {
+      take_all();
+      ::sched_yield();
+    }
     ASSERT_TRUE(killed);
     producer.wait();
     take_all();
