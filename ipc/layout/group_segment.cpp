@@ -208,7 +208,7 @@ std::uint64_t GroupSegment::left(std::uint32_t rank) const {
 void GroupSegment::set_left(std::uint32_t rank, std::uint64_t last_op) const {
   // release: pairs with left().
   Word(*word(layout_.left_ + rank * 8ULL)).store(last_op + 1, std::memory_order_release);
-  wake_all(kWakeAny);
+  wake_all(kWakeAnyEvent);
 }
 
 bool GroupSegment::set_poison(Poison poison, const std::string& text) const {

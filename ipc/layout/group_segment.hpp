@@ -47,7 +47,7 @@ enum WakeEvent : std::uint32_t {
   kWakeArrived = 8,  // all writers or pullers of an operation are done with this rank
   kWakeRail = 16,    // a chunk arrived or a credit came back
   kWakeLeft = 32,    // a rank left the group
-  kWakeAny = 0x7fffffff,
+  kWakeAnyEvent = 0x7fffffff,
 };
 
 // Why the epoch ended; one word, first writer wins, written by the daemon.

@@ -18,7 +18,7 @@ Status ForwardRole::broken(const std::string& what) const {
 }
 
 Result<Step> ForwardRole::step(const ChunkForm& form, const ExpertMap& map, const Route& route, RailPort& port,
-                               RowWriter& writer, ForwardTokens& kept) {
+                               RowWriter& writer, ForwardTokens* kept) {
   std::uint32_t budget = kStepRecords;
   bool progressed = false;
   while (budget > 0 && taken_ < expected_) {
@@ -56,7 +56,7 @@ Result<void> ForwardRole::check_chunk(const ChunkForm& form, const ipc::ChunkHea
 }
 
 Result<void> ForwardRole::take(const ChunkForm& form, const ExpertMap& map, const Route& route, const std::byte* record,
-                               RowWriter& writer, ForwardTokens& kept) {
+                               RowWriter& writer, ForwardTokens* kept) {
   ipc::DispatchRecord head;
   std::memcpy(&head, record, sizeof(head));
   if (head.token <= last_token_ && last_token_ >= 0)
@@ -78,9 +78,10 @@ Result<void> ForwardRole::take(const ChunkForm& form, const ExpertMap& map, cons
   }
   const std::byte* const side = form.side_bytes == 0 ? nullptr : record + form.record.side;
   writer.write(ring_.home, head.token, uses_.data(), head.placements, record + form.record.payload, side);
-  const std::size_t before = kept.terms.size();
-  resolve_terms(route, ring_.home, uses_.data(), head.placements, kept.terms);
-  kept.tokens.push_back({head.token, static_cast<std::uint32_t>(kept.terms.size() - before)});
+  if (kept == nullptr) return {};
+  const std::size_t before = kept->terms.size();
+  resolve_terms(route, ring_.home, uses_.data(), head.placements, kept->terms);
+  kept->tokens.push_back({head.token, static_cast<std::uint32_t>(kept->terms.size() - before)});
   return {};
 }
 

@@ -72,9 +72,9 @@ class ForwardRole {
   // expected: records that the home's slice promises for this channel.
   ForwardRole(const ipc::RingEnd& ring, std::uint32_t rx, std::uint32_t expected, const ExpertMap& map);
 
-  // A chunk that breaks a rule is an error of its home; the message names it.
+  // A chunk that breaks a rule is an error of its home; the message names it. kept may be null: the route has them.
   Result<Step> step(const ChunkForm& form, const ExpertMap& map, const Route& route, RailPort& port, RowWriter& writer,
-                    ForwardTokens& kept);
+                    ForwardTokens* kept);
   [[nodiscard]] const ipc::RingEnd& ring() const { return ring_; }
   [[nodiscard]] std::uint32_t taken() const { return taken_; }
   [[nodiscard]] std::uint32_t expected() const { return expected_; }
@@ -82,7 +82,7 @@ class ForwardRole {
  private:
   Result<void> check_chunk(const ChunkForm& form, const ipc::ChunkHeader& header) const;
   Result<void> take(const ChunkForm& form, const ExpertMap& map, const Route& route, const std::byte* record,
-                    RowWriter& writer, ForwardTokens& kept);
+                    RowWriter& writer, ForwardTokens* kept);
   Result<void> check_use(const Route& route, const ipc::PlacementRecord& placement, const ExpertHome& home);
   [[nodiscard]] Status broken(const std::string& what) const;
 

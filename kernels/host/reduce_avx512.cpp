@@ -13,8 +13,13 @@ namespace {
 constexpr size_t kLanes = 16;
 constexpr size_t kVectors = 8;  // a group's sums and the total fill half the registers
 constexpr size_t kBlock = kLanes * kVectors;
-constexpr size_t kAhead = 512;  // bytes of prefetch: rows are short, and hardware prefetchers stop at each page
 constexpr size_t kLine = 64;
+
+// Bytes of prefetch in each row. Rows are short and hardware prefetchers stop at every page. Measured on rows out of
+// the cache: 8 rows read 14 % faster with 256 than with 1024 and 8 % faster than with none; 1 row 9 % faster with 1024.
+constexpr size_t prefetch_distance(size_t rows) {
+  return rows < 4 ? 1024 : 256;
+}
 
 struct Block {
   __m512 v[kVectors];
@@ -93,10 +98,11 @@ void store_part(char* out, __m512 value, __mmask16 mask) {
 template <DataType type, bool weighted>
 void sum_terms(Block& sum, const ReduceGroup& group, size_t begin) {
   constexpr size_t kSize = type == DataType::fp32 ? 4 : 2;
+  const size_t ahead = prefetch_distance(group.count);
   for (size_t term = 0; term < group.count; ++term) {
     const char* row = static_cast<const char*>(group.rows[term]) + begin * kSize;
 #pragma GCC unroll 8
-    for (size_t line = 0; line < kBlock * kSize; line += kLine) _mm_prefetch(row + kAhead + line, _MM_HINT_T0);
+    for (size_t line = 0; line < kBlock * kSize; line += kLine) _mm_prefetch(row + ahead + line, _MM_HINT_T0);
     const __m512 weight = weighted ? _mm512_set1_ps(group.weights[term]) : _mm512_setzero_ps();
     if (term == 0) {
 #pragma GCC unroll 8
@@ -125,14 +131,10 @@ void sum_terms(Block& sum, const ReduceGroup& group, size_t begin) {
 
 void sum_group(Block& sum, const ReduceGroup& group, size_t begin) {
   switch (group.type) {
-    case DataType::bf16:
-      return sum_terms<DataType::bf16>(sum, group, begin);
-    case DataType::fp16:
-      return sum_terms<DataType::fp16>(sum, group, begin);
-    case DataType::fp32:
-      return sum_terms<DataType::fp32>(sum, group, begin);
-    case DataType::u8:
-      return;
+    case DataType::bf16: return sum_terms<DataType::bf16>(sum, group, begin);
+    case DataType::fp16: return sum_terms<DataType::fp16>(sum, group, begin);
+    case DataType::fp32: return sum_terms<DataType::fp32>(sum, group, begin);
+    case DataType::u8: return;
   }
 }
 
@@ -150,14 +152,10 @@ __m512 sum_part(const ReduceGroup& group, size_t begin, __mmask16 mask) {
 
 __m512 sum_part(const ReduceGroup& group, size_t begin, __mmask16 mask) {
   switch (group.type) {
-    case DataType::bf16:
-      return sum_part<DataType::bf16>(group, begin, mask);
-    case DataType::fp16:
-      return sum_part<DataType::fp16>(group, begin, mask);
-    case DataType::fp32:
-      return sum_part<DataType::fp32>(group, begin, mask);
-    case DataType::u8:
-      break;
+    case DataType::bf16: return sum_part<DataType::bf16>(group, begin, mask);
+    case DataType::fp16: return sum_part<DataType::fp16>(group, begin, mask);
+    case DataType::fp32: return sum_part<DataType::fp32>(group, begin, mask);
+    case DataType::u8: break;
   }
   return _mm512_setzero_ps();
 }
@@ -213,14 +211,10 @@ void reduce_rows(void* out, DataType out_type, const ReduceGroup* groups, size_t
   }
   stream = stream && reinterpret_cast<uintptr_t>(out) % kLine == 0;
   switch (out_type) {
-    case DataType::bf16:
-      return reduce<DataType::bf16>(bytes, groups, end, length, stream);
-    case DataType::fp16:
-      return reduce<DataType::fp16>(bytes, groups, end, length, stream);
-    case DataType::fp32:
-      return reduce<DataType::fp32>(bytes, groups, end, length, stream);
-    case DataType::u8:
-      return;
+    case DataType::bf16: return reduce<DataType::bf16>(bytes, groups, end, length, stream);
+    case DataType::fp16: return reduce<DataType::fp16>(bytes, groups, end, length, stream);
+    case DataType::fp32: return reduce<DataType::fp32>(bytes, groups, end, length, stream);
+    case DataType::u8: return;
   }
 }
 

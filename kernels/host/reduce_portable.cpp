@@ -5,8 +5,16 @@
 namespace railhead::kernels::portable {
 namespace {
 
-// Elements summed at a time: two blocks of fp32 stay in the first-level cache beside the rows.
-constexpr size_t kBlock = 512;
+constexpr size_t kBlock = 128;  // elements summed at a time
+constexpr size_t kLine = 64;
+
+// Two blocks ahead: rows are short and hardware prefetchers stop at every page. Measured on 8 rows out of the cache:
+// 8.3 GB/s, with blocks of 512 and no prefetch 5.9.
+template <DataType type>
+void prefetch(const char* row) {
+  constexpr size_t kBytes = kBlock * size_of(type);
+  for (size_t line = 0; line < kBytes; line += kLine) __builtin_prefetch(row + 2 * kBytes + line);
+}
 
 template <DataType type>
 float load(const char* row, size_t i) {
@@ -36,6 +44,7 @@ template <DataType type, bool weighted>
 void sum_terms(float* sum, const ReduceGroup& group, size_t begin, size_t length) {
   for (size_t term = 0; term < group.count; ++term) {
     const char* row = static_cast<const char*>(group.rows[term]) + begin * size_of(type);
+    prefetch<type>(row);
     const float weight = weighted ? group.weights[term] : 1.0F;
     if (term == 0) {
       for (size_t i = 0; i < length; ++i) sum[i] = weighted ? weight * load<type>(row, i) : load<type>(row, i);
@@ -56,14 +65,10 @@ void sum_terms(float* sum, const ReduceGroup& group, size_t begin, size_t length
 
 void sum_group(float* sum, const ReduceGroup& group, size_t begin, size_t length) {
   switch (group.type) {
-    case DataType::bf16:
-      return sum_terms<DataType::bf16>(sum, group, begin, length);
-    case DataType::fp16:
-      return sum_terms<DataType::fp16>(sum, group, begin, length);
-    case DataType::fp32:
-      return sum_terms<DataType::fp32>(sum, group, begin, length);
-    case DataType::u8:
-      return;
+    case DataType::bf16: return sum_terms<DataType::bf16>(sum, group, begin, length);
+    case DataType::fp16: return sum_terms<DataType::fp16>(sum, group, begin, length);
+    case DataType::fp32: return sum_terms<DataType::fp32>(sum, group, begin, length);
+    case DataType::u8: return;
   }
 }
 
@@ -98,14 +103,10 @@ void reduce(char* out, const ReduceGroup* groups, size_t group_count, size_t len
 void reduce_rows(void* out, DataType out_type, const ReduceGroup* groups, size_t group_count, size_t length) {
   char* bytes = static_cast<char*>(out);
   switch (out_type) {
-    case DataType::bf16:
-      return reduce<DataType::bf16>(bytes, groups, group_count, length);
-    case DataType::fp16:
-      return reduce<DataType::fp16>(bytes, groups, group_count, length);
-    case DataType::fp32:
-      return reduce<DataType::fp32>(bytes, groups, group_count, length);
-    case DataType::u8:
-      return;
+    case DataType::bf16: return reduce<DataType::bf16>(bytes, groups, group_count, length);
+    case DataType::fp16: return reduce<DataType::fp16>(bytes, groups, group_count, length);
+    case DataType::fp32: return reduce<DataType::fp32>(bytes, groups, group_count, length);
+    case DataType::u8: return;
   }
 }
 

@@ -16,13 +16,10 @@ enum class DataType : uint8_t { u8, bf16, fp16, fp32 };  // u8: raw bytes, moved
 
 constexpr size_t size_of(DataType type) {
   switch (type) {
-    case DataType::u8:
-      return 1;
+    case DataType::u8: return 1;
     case DataType::bf16:
-    case DataType::fp16:
-      return 2;
-    case DataType::fp32:
-      return 4;
+    case DataType::fp16: return 2;
+    case DataType::fp32: return 4;
   }
   return 0;
 }

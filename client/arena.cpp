@@ -1,0 +1,146 @@
+#include "client/arena.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "ipc/layout/align.hpp"
+
+namespace railhead::client {
+namespace {
+
+constexpr std::uint64_t kLeastSegment = 4U << 20;
+
+std::uint64_t rounded(std::uint64_t bytes) {
+  return ipc::align_up(std::max<std::uint64_t>(bytes, 1), std::uint64_t{ipc::kCacheLine});
+}
+
+const char* kind_name(ipc::SegmentKind kind) {
+  return kind == ipc::SegmentKind::receive ? "receive" : "combine";
+}
+
+}  // namespace
+
+Result<void> Arena::reserve(ipc::SegmentKind kind, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  return grow(kind, rounded(bytes));
+}
+
+Result<Block> Arena::allocate(ipc::SegmentKind kind, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t need = rounded(bytes);
+  Piece piece{};
+  if (!take(kind, need, piece)) {
+    if (auto grown = grow(kind, need); !grown) return fail(grown.error());
+    take(kind, need, piece);
+  }
+  const Block block{segments_[piece.segment].memory.data() + piece.offset, need,
+                    ipc::SpanRef::make(piece.segment, piece.offset)};
+  used_.emplace(block.data, block);
+  return block;
+}
+
+void Arena::trim(Block& block, std::uint64_t bytes) {
+  const std::uint64_t keep = rounded(bytes);
+  if (keep >= block.bytes) return;
+  const std::lock_guard lock(mutex_);
+  put({block.ref.segment(), block.ref.offset() + keep, block.bytes - keep});
+  block.bytes = keep;
+  used_[block.data].bytes = keep;
+}
+
+void Arena::free(const Block& block) {
+  if (block.data != nullptr) (void)free(static_cast<void*>(block.data));
+}
+
+Result<void> Arena::free(void* data) {
+  const std::lock_guard lock(mutex_);
+  const auto found = used_.find(static_cast<const std::byte*>(data));
+  if (found == used_.end()) {
+    return fail(Code::invalid_argument,
+                "rh_free: the address is not the start of memory that rh_alloc gave for this group");
+  }
+  put({found->second.ref.segment(), found->second.ref.offset(), found->second.bytes});
+  used_.erase(found);
+  return {};
+}
+
+bool Arena::find(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const {
+  const std::lock_guard lock(mutex_);
+  const auto* const at = static_cast<const std::byte*>(data);
+  for (std::size_t id = 0; id < segments_.size(); ++id) {
+    const ipc::Segment& memory = segments_[id].memory;
+    if (at < memory.data() || at + bytes > memory.data() + memory.bytes()) continue;
+    ref = ipc::SpanRef::make(static_cast<std::uint8_t>(id), static_cast<std::uint64_t>(at - memory.data()));
+    return true;
+  }
+  return false;
+}
+
+std::byte* Arena::resolve(ipc::SpanRef ref, std::uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  if (ref.segment() >= segments_.size()) return nullptr;
+  const ipc::Segment& memory = segments_[ref.segment()].memory;
+  if (ref.offset() > memory.bytes() || bytes > memory.bytes() - ref.offset()) return nullptr;
+  return memory.data() + ref.offset();
+}
+
+std::uint64_t Arena::bytes(ipc::SegmentKind kind) const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const Held& held : segments_) sum += held.kind == kind ? held.memory.bytes() : 0;
+  return sum;
+}
+
+Result<void> Arena::grow(ipc::SegmentKind kind, std::uint64_t bytes) {
+  if (segments_.size() >= ipc::kMaxSegments) {
+    return fail(Code::limit_exceeded, "the arena has " + std::to_string(segments_.size()) +
+                                          " segments, the most there can be; set receive_bytes and combine_bytes of "
+                                          "the group to what it needs");
+  }
+  // Half as much again as there is, so that a growing load needs few segments and wastes little.
+  std::uint64_t have = 0;
+  for (const Held& held : segments_) have += held.kind == kind ? held.memory.bytes() : 0;
+  const std::uint64_t size = std::max({bytes, kLeastSegment, have / 2});
+  auto made = ipc::Segment::create(std::string("railhead-") + kind_name(kind), size);
+  if (!made && size > bytes) made = ipc::Segment::create(std::string("railhead-") + kind_name(kind), bytes);
+  if (!made) return fail(made.error());
+  if (kind == ipc::SegmentKind::combine) {
+    if (auto frozen = made->freeze_writers(); !frozen) return frozen;
+  }
+  const auto id = static_cast<std::uint8_t>(segments_.size());
+  if (auto told = announce_(kind, id, *made); !told) return told;
+  made->drop_fd();
+  put({id, 0, made->bytes()});
+  segments_.push_back({kind, std::move(*made)});
+  return {};
+}
+
+bool Arena::take(ipc::SegmentKind kind, std::uint64_t bytes, Piece& out) {
+  for (auto it = free_.rbegin(); it != free_.rend(); ++it) {
+    if (segments_[it->segment].kind != kind || it->bytes < bytes) continue;
+    out = {it->segment, it->offset, bytes};
+    it->offset += bytes;
+    it->bytes -= bytes;
+    if (it->bytes == 0) free_.erase(std::next(it).base());
+    return true;
+  }
+  return false;
+}
+
+void Arena::put(Piece piece) {
+  for (auto it = free_.begin(); it != free_.end();) {
+    const bool before = it->segment == piece.segment && it->offset + it->bytes == piece.offset;
+    const bool after = it->segment == piece.segment && piece.offset + piece.bytes == it->offset;
+    if (!before && !after) {
+      ++it;
+      continue;
+    }
+    piece.offset = std::min(piece.offset, it->offset);
+    piece.bytes += it->bytes;
+    it = free_.erase(it);
+  }
+  free_.push_back(piece);
+}
+
+}  // namespace railhead::client

@@ -1,0 +1,73 @@
+// The arena of one rank in one group: sealed segments, grown on demand, and the allocator over them.
+// Thread safe. Memory is owned by the arena; allocations are handed out by address.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "ipc/layout/segment_kind.hpp"
+#include "ipc/segment.hpp"
+#include "ipc/status.hpp"
+#include "ipc/wire.hpp"
+
+namespace railhead::client {
+
+// A piece of the arena. Empty when bytes is 0.
+struct Block {
+  std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
+  ipc::SpanRef ref;
+};
+
+class Arena {
+ public:
+  // Tells the daemon about a new segment; called before any memory of it is handed out.
+  using Announce = std::function<Result<void>(ipc::SegmentKind kind, std::uint8_t id, const ipc::Segment& segment)>;
+
+  explicit Arena(Announce announce) : announce_(std::move(announce)) {}
+
+  // Makes a segment of at least this size now. out_of_memory names needed and free.
+  Result<void> reserve(ipc::SegmentKind kind, std::uint64_t bytes);
+  // 64-byte aligned. The most recently freed block that fits is used first: its pages are warm in cache and TLB, a cold
+  // page costs ten times its copy.
+  Result<Block> allocate(ipc::SegmentKind kind, std::uint64_t bytes);
+  // Gives back the tail of a block; the block keeps its first `bytes`.
+  void trim(Block& block, std::uint64_t bytes);
+  // Not an error for an empty block.
+  void free(const Block& block);
+  // The block that starts at this address.
+  Result<void> free(void* data);
+
+  // Where memory lies if all of [data, data + bytes) is inside one segment of this arena.
+  [[nodiscard]] bool find(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const;
+  // Our own mapping of a reference; null when it is not inside a segment.
+  [[nodiscard]] std::byte* resolve(ipc::SpanRef ref, std::uint64_t bytes) const;
+  [[nodiscard]] std::uint64_t bytes(ipc::SegmentKind kind) const;
+
+ private:
+  struct Piece {
+    std::uint8_t segment;
+    std::uint64_t offset;
+    std::uint64_t bytes;
+  };
+  struct Held {
+    ipc::SegmentKind kind;
+    ipc::Segment memory;
+  };
+
+  Result<void> grow(ipc::SegmentKind kind, std::uint64_t bytes);
+  bool take(ipc::SegmentKind kind, std::uint64_t bytes, Piece& out);
+  void put(Piece piece);
+
+  mutable std::mutex mutex_;
+  Announce announce_;
+  std::vector<Held> segments_;  // index = id
+  std::vector<Piece> free_;     // most recently freed last; neighbours are merged
+  std::map<const std::byte*, Block> used_;
+};
+
+}  // namespace railhead::client

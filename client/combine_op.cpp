@@ -1,0 +1,181 @@
+#include "client/combine_op.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace railhead::client {
+
+using kernels::Step;
+
+namespace {
+
+bool all(const std::vector<bool>& flags) {
+  return std::find(flags.begin(), flags.end(), false) == flags.end();
+}
+
+}  // namespace
+
+Result<Step> CombineOp::step(GroupContext& group, const Op* prior) {
+  bool progressed = false;
+  form_.op = number();
+  if (!published()) {
+    if (!publish(group, announcement_)) return Step::blocked;
+    progressed = true;
+  }
+  if (!have_all()) {
+    auto have = collect(group);
+    if (!have) return fail(have.error());
+    progressed |= *have;
+  }
+  if (!opened_ && have_locals()) {
+    if (auto open = open_inputs(group); !open) return fail(open.error());
+    progressed = true;
+  }
+  if (opened_ && !pulled_all_) {
+    auto pulled = pull(group, prior, progressed);
+    if (!pulled) return fail(pulled.error());
+  }
+  if (pulled_all_ && have_all()) {
+    auto complete = released(group);
+    if (!complete) return fail(complete.error());
+    if (*complete) return Step::done;
+  }
+  return progressed ? Step::progressed : Step::blocked;
+}
+
+Result<void> CombineOp::prepare(GroupContext& group) {
+  const kernels::Route& route = handle_->route;
+  form_.epoch = group.shape.epoch();
+  form_.element = request_.type;
+  form_.wire = request_.wire;
+  form_.weighted = request_.weighted;
+  form_.hidden = group.shape.params().hidden;
+  form_.stride = group.shape.combine_record_bytes(static_cast<std::uint32_t>(kernels::size_of(request_.wire)));
+  form_.y = request_.y;
+  form_.y_pitch = request_.y_pitch;
+
+  ipc::OpHeader& header = announcement_.header;
+  header.layout = static_cast<std::uint8_t>(route.layout);
+  header.element = static_cast<std::uint8_t>(request_.type);
+  header.wire = static_cast<std::uint8_t>(request_.wire);
+  header.flags = request_.weighted ? ipc::kFlagWeighted : 0;
+  header.handle_op = route.op;
+  header.tokens = handle_->tokens;
+  for (std::uint32_t d = 0; d < group.shape.domains(); ++d) {
+    announcement_.slices.push_back(route.plan.slice(static_cast<std::uint16_t>(d)));
+  }
+  const std::uint64_t bytes = handle_->row_count(group.local) * form_.row_bytes();
+  if (bytes == 0) return {};
+  ipc::SpanRef ref;
+  if (!group.arena->find(request_.rows, bytes, ref)) {
+    auto staged = group.arena->allocate(ipc::SegmentKind::combine, bytes);
+    if (!staged) return fail(staged.error());
+    staged_ = *staged;
+    kernels::copy_row(staged_.data, request_.rows, bytes, kernels::StoreMode::temporal);
+    ref = staged_.ref;
+  }
+  header.rows_span = ref.word;
+  return {};
+}
+
+// All rows of this domain lie ready: where they are, and the roles that pull them.
+Result<void> CombineOp::open_inputs(GroupContext& group) {
+  form_.rows.resize(group.locals());
+  for (std::uint32_t l = 0; l < group.locals(); ++l) {
+    const std::uint64_t bytes = handle_->row_count(l) * form_.row_bytes();
+    if (bytes == 0) continue;
+    auto at = group.resolve(l, {row_of(group.rank_of_local(l)).header->rows_span}, bytes);
+    if (!at) return fail(at.error());
+    form_.rows[l] = *at;
+  }
+  pulled_.resize(group.locals());
+  const std::uint32_t channels = group.shape.params().channels;
+  for (std::uint32_t c = 0; c < channels; ++c) {
+    std::vector<std::uint32_t> rings(group.shape.domains());
+    if (group.rail != nullptr) {
+      const auto& as_home = group.rail->rings().as_home();
+      for (std::uint32_t i = 0; i < as_home.size(); ++i) {
+        if (as_home[i].channel == c) rings[as_home[i].domain] = group.rail->rings().rx_combine(i);
+      }
+    }
+    homes_.emplace_back(group.rank, group.domain, c, std::move(rings));
+  }
+  homes_done_.resize(homes_.size());
+  if (group.rail != nullptr) {
+    const auto& as_forwarder = group.rail->rings().as_forwarder();
+    for (std::uint32_t i = 0; i < as_forwarder.size(); ++i) {
+      returns_.emplace_back(as_forwarder[i], group.rail->rings().tx_combine(i));
+    }
+    returns_done_.resize(returns_.size());
+  }
+  opened_ = true;
+  return {};
+}
+
+// Foreign tokens first: their partials have a network to cross.
+Result<bool> CombineOp::pull(GroupContext& group, const Op* prior, bool& progressed) {
+  const kernels::Route& route = handle_->route;
+  for (std::size_t i = 0; i < returns_.size(); ++i) {
+    if (returns_done_[i] || (prior != nullptr && !prior->sent(i))) continue;
+    const Step step = returns_[i].step(form_, route.forwards[i], *group.rail, pulled_);
+    returns_done_[i] = step == Step::done;
+    progressed |= step != Step::blocked;
+  }
+  for (std::size_t c = 0; c < homes_.size(); ++c) {
+    if (homes_done_[c] || (prior != nullptr && !prior->received(c))) continue;
+    auto step = homes_[c].step(form_, route, group.rail.get(), pulled_);
+    if (!step) return fail(step.error());
+    homes_done_[c] = *step == Step::done;
+    progressed |= *step != Step::blocked;
+  }
+  if (!all(homes_done_) || !all(returns_done_)) return false;
+  for (std::uint32_t l = 0; l < group.locals(); ++l) group.words.finish(l, group.local, number(), pulled_[l]);
+  pulled_all_ = true;
+  progressed = true;
+  return true;
+}
+
+// Everybody has taken our rows: they may be reused.
+Result<bool> CombineOp::released(GroupContext& group) const {
+  const ipc::GroupSegment::Finished finished = group.words.finished(group.local, number());
+  if (finished.writers < group.locals()) return false;
+  const std::uint64_t due = handle_->route.received_rows(group.local);
+  if (finished.count != due) {
+    return fail(Code::internal, "combine op " + std::to_string(number()) + ": " + std::to_string(finished.count) +
+                                    " rows of rank " + std::to_string(group.rank) + " were pulled, " +
+                                    std::to_string(due) + " were due");
+  }
+  return true;
+}
+
+void CombineOp::finish(GroupContext& group) {
+  group.arena->free(staged_);
+}
+
+std::uint64_t CombineOp::rows() const {
+  std::uint64_t sum = 0;
+  for (const std::uint32_t rows : pulled_) sum += rows;
+  return sum;
+}
+
+Waiting CombineOp::waiting(const GroupContext& group) const {
+  if (!have_locals() || !published()) return waiting_for_headers(group);
+  for (std::size_t c = 0; c < homes_.size(); ++c) {
+    if (homes_done_[c]) continue;
+    const auto& ranks = group.shape.ranks_of(homes_[c].waiting_for());
+    return {ipc::WaitPhase::partials, ranks.front(), homes_[c].token(), handle_->tokens};
+  }
+  for (std::size_t i = 0; i < returns_.size(); ++i) {
+    if (!returns_done_[i]) return {ipc::WaitPhase::credits, returns_[i].ring().peer, 0, 1};
+  }
+  if (!have_all()) return waiting_for_headers(group);
+  for (std::uint32_t l = 0; l < group.locals(); ++l) {
+    if (group.words.has_finished(group.local, l, number())) continue;
+    return {ipc::WaitPhase::pulls, static_cast<std::uint16_t>(group.rank_of_local(l)),
+            group.words.finished(group.local, number()).writers, group.locals()};
+  }
+  return {};
+}
+
+}  // namespace railhead::client

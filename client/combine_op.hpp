@@ -1,0 +1,57 @@
+// A combine in flight.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "client/handle.hpp"
+#include "client/op.hpp"
+#include "kernels/host/combine_roles.hpp"
+
+namespace railhead::client {
+
+// What the caller asked for, checked (client/arguments.hpp).
+struct CombineRequest {
+  const std::byte* rows = nullptr;
+  kernels::DataType type = kernels::DataType::bf16;
+  kernels::DataType wire = kernels::DataType::bf16;
+  bool weighted = false;
+  std::byte* y = nullptr;
+  std::uint64_t y_pitch = 0;
+};
+
+class CombineOp final : public Op {
+ public:
+  CombineOp(std::shared_ptr<Handle> handle, CombineRequest request, ipc::Deadline deadline)
+      : Op(ipc::OpKind::combine, deadline), handle_(std::move(handle)), request_(request) {}
+
+  Result<void> prepare(GroupContext& group) override;
+  Result<kernels::Step> step(GroupContext& group, const Op* prior) override;
+  void cancel() override {}
+  [[nodiscard]] Waiting waiting(const GroupContext& group) const override;
+  [[nodiscard]] bool sent(std::size_t ring) const override { return opened_ && returns_done_[ring]; }
+  [[nodiscard]] bool received(std::size_t channel) const override { return opened_ && homes_done_[channel]; }
+  [[nodiscard]] std::uint64_t rows() const override;
+
+ private:
+  void finish(GroupContext& group) override;
+  Result<void> open_inputs(GroupContext& group);
+  Result<bool> pull(GroupContext& group, const Op* prior, bool& progressed);
+  Result<bool> released(GroupContext& group) const;
+
+  std::shared_ptr<Handle> handle_;
+  CombineRequest request_;
+  kernels::CombineForm form_;
+  Announcement announcement_;
+  Block staged_;  // copy of rows that lay outside the arena
+  bool opened_ = false;
+  bool pulled_all_ = false;
+  std::vector<std::uint32_t> pulled_;  // rows taken, by local rank
+  std::vector<kernels::ReturnRole> returns_;
+  std::vector<bool> returns_done_;
+  std::vector<kernels::HomeRole> homes_;
+  std::vector<bool> homes_done_;
+};
+
+}  // namespace railhead::client

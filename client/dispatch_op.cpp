@@ -1,0 +1,359 @@
+#include "client/dispatch_op.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace railhead::client {
+
+using kernels::Step;
+
+namespace {
+
+// Rows of one call beyond which they do not fit the caches of a core pair anyway: go around them. Below, the combine
+// that follows reads warm rows (docs/benchmarks.md, "Stores").
+constexpr std::uint64_t kNonTemporalBytes = 8U << 20;
+
+bool all(const std::vector<bool>& flags) {
+  return std::find(flags.begin(), flags.end(), false) == flags.end();
+}
+
+}  // namespace
+
+DispatchOp::DispatchOp(std::shared_ptr<Handle> handle, DispatchRequest request, ipc::Deadline deadline)
+    : Op(ipc::OpKind::dispatch, deadline),
+      handle_(std::move(handle)),
+      request_(request),
+      may_run_(!request.plan_only) {}
+
+std::uint64_t DispatchOp::meta_bytes(std::uint64_t rows) const {
+  return kernels::RowMeta(rows, handle_->route.topk, request_.side_bytes, handle_->route.layout).bytes();
+}
+
+Result<Step> DispatchOp::step(GroupContext& group, const Op* prior) {
+  bool progressed = false;
+  form_.op = number();
+  if (!request_.cached) handle_->route.op = number();
+  if (!published()) {
+    if (!publish(group, announcement_)) return Step::blocked;
+    progressed = true;
+  }
+  const bool sent_all = send(group, prior, progressed);
+  if (!counted_) {
+    auto have = collect(group);
+    if (!have) return fail(have.error());
+    if (*have) {
+      if (auto counted = count(group); !counted) return fail(counted.error());
+      progressed = true;
+    }
+  }
+  if (counted_ && may_run_ && !placed_) {
+    if (auto done = place(group); !done) return fail(done.error());
+    progressed = true;
+  }
+  if (placed_ && !opened_) {
+    auto open = open_outputs(group);
+    if (!open) return fail(open.error());
+    progressed |= *open;
+  }
+  if (opened_ && !moved_) {
+    auto moved = move(group, prior, progressed);
+    if (!moved) return fail(moved.error());
+  }
+  if (moved_ && sent_all) {
+    auto complete = arrived(group);
+    if (!complete) return fail(complete.error());
+    if (*complete) return Step::done;
+  }
+  return progressed ? Step::progressed : Step::blocked;
+}
+
+// Offers a place before the counts are known: the caller's, or as much as the last dispatch of this shape needed.
+Result<void> DispatchOp::prepare(GroupContext& group) {
+  const kernels::Route& route = handle_->route;
+  form_.epoch = group.shape.epoch();
+  form_.topk = group.shape.params().topk;
+  form_.side_bytes = request_.side_bytes;
+  form_.row_bytes = group.shape.params().hidden * static_cast<std::uint32_t>(kernels::size_of(request_.type));
+  form_.record = ipc::DispatchRecordLayout(form_.topk, form_.side_bytes, form_.row_bytes);
+
+  ipc::OpHeader& header = announcement_.header;
+  header.layout = static_cast<std::uint8_t>(route.layout);
+  header.element = static_cast<std::uint8_t>(request_.type);
+  header.flags = request_.cached ? ipc::kFlagCached : 0;
+  header.align = static_cast<std::uint16_t>(route.align);
+  header.side_bytes = request_.side_bytes;
+  header.handle_op = request_.cached ? route.op : 0;
+  header.tokens = handle_->tokens;
+  for (std::uint32_t d = 0; d < group.shape.domains(); ++d) {
+    announcement_.slices.push_back(route.plan.slice(static_cast<std::uint16_t>(d)));
+  }
+  if (may_run_ && request_.out != nullptr && request_.out_rows != 0) {
+    if (group.arena->find(request_.out, request_.out_rows * form_.row_bytes, rows_ref_)) {
+      auto meta = group.arena->allocate(ipc::SegmentKind::receive, meta_bytes(request_.out_rows));
+      if (!meta) return fail(meta.error());
+      received_.meta = *meta;
+      received_.rows = static_cast<std::byte*>(request_.out);
+      offered_rows_ = request_.out_rows;
+      header.rows_span = rows_ref_.word;
+      header.meta_span = meta->ref.word;
+      header.span_rows = offered_rows_;
+    }
+  }
+  if (group.rail == nullptr) return {};
+  const ipc::RailRings& rings = group.rail->rings();
+  for (std::uint32_t i = 0; i < rings.as_home().size(); ++i) {
+    sends_.emplace_back(rings.as_home()[i], rings.tx_dispatch(i));
+  }
+  sends_done_.resize(sends_.size());
+  return {};
+}
+
+bool DispatchOp::send(GroupContext& group, const Op* prior, bool& progressed) {
+  bool all_done = true;
+  for (std::size_t i = 0; i < sends_.size(); ++i) {
+    if (sends_done_[i]) continue;
+    all_done = false;
+    if (prior != nullptr && !prior->sent(i)) continue;
+    const Step step = sends_[i].step(form_, handle_->route.plan, request_.data, *group.rail);
+    sends_done_[i] = step == Step::done;
+    progressed |= step != Step::blocked;
+  }
+  return all_done || all(sends_done_);
+}
+
+// All slices are there: where every source's rows begin.
+Result<void> DispatchOp::count(GroupContext& group) {
+  kernels::Route& route = handle_->route;
+  std::vector<const std::uint32_t*> slices(group.shape.ranks());
+  for (std::uint32_t r = 0; r < group.shape.ranks(); ++r) slices[r] = row_of(r).slice;
+  if (!request_.cached) {
+    const Status computed = route.layout == ipc::Layout::rank
+                                ? route.rank_bases.compute(group.experts, group.domain, slices)
+                                : route.expert_bases.compute(group.experts, group.domain, slices, route.align);
+    if (!computed.ok()) return fail(computed);
+  }
+  received_.row_count = route.output_rows(group.local);
+  received_.received = route.received_rows(group.local);
+  for (std::uint32_t c = 0; c < group.shape.params().channels; ++c) locals_.emplace_back(c);
+  locals_done_.resize(locals_.size());
+  if (group.rail != nullptr) {
+    const auto& rings = group.rail->rings().as_forwarder();
+    const std::uint32_t channel_words = group.shape.experts_of_domain(group.domain) + group.locals();
+    if (!request_.cached) route.forwards.resize(rings.size());
+    for (std::uint32_t i = 0; i < rings.size(); ++i) {
+      forwards_.emplace_back(rings[i], group.rail->rings().rx_dispatch(i),
+                             slices[rings[i].home][channel_words + rings[i].channel], group.experts);
+    }
+    forwards_done_.resize(forwards_.size());
+  }
+  if (handle_->state == Handle::State::planning) handle_->state = Handle::State::planned;
+  counted_ = true;
+  return {};
+}
+
+void DispatchOp::run(void* out, std::uint64_t out_rows) {
+  request_.out = out;
+  request_.out_rows = out_rows;
+  may_run_ = true;
+  too_small_ = false;
+  handle_->state = Handle::State::running;
+}
+
+// The place of our rows is settled; tell the domain unless the header's offer stands.
+Result<void> DispatchOp::place(GroupContext& group) {
+  const std::uint64_t rows = received_.row_count;
+  if (request_.out != nullptr && request_.out_rows < rows) {
+    may_run_ = false;
+    too_small_ = true;
+    handle_->state = Handle::State::planned;
+    return {};
+  }
+  placed_ = true;
+  if (offered_rows_ >= rows && offered_rows_ != 0) {
+    received_.fields = kernels::RowMeta(offered_rows_, handle_->route.topk, request_.side_bytes, handle_->route.layout);
+    return {};
+  }
+  if (rows == 0) return {};
+  const std::uint64_t bytes = rows * form_.row_bytes;
+  if (request_.out != nullptr && group.arena->find(request_.out, bytes, rows_ref_)) {
+    received_.rows = static_cast<std::byte*>(request_.out);
+  } else {
+    auto own = group.arena->allocate(ipc::SegmentKind::receive, bytes);
+    if (!own) return fail(own.error());
+    received_.own_rows = *own;
+    received_.rows = own->data;
+    rows_ref_ = own->ref;
+    copy_out_ = request_.out != nullptr;
+  }
+  group.arena->free(received_.meta);  // of an offer that was too short
+  received_.meta = {};
+  auto meta = group.arena->allocate(ipc::SegmentKind::receive, meta_bytes(rows));
+  if (!meta) return fail(meta.error());
+  received_.meta = *meta;
+  received_.fields = kernels::RowMeta(rows, handle_->route.topk, request_.side_bytes, handle_->route.layout);
+  group.words.publish_span(group.local, number(), rows_ref_, meta->ref, rows);
+  return {};
+}
+
+// Addresses of the outputs of all local ranks; false while a receiver has not said where.
+Result<bool> DispatchOp::open_outputs(GroupContext& group) {
+  const kernels::Route& route = handle_->route;
+  std::vector<kernels::Output> outputs(group.locals());
+  std::uint64_t total = 0;
+  for (std::uint32_t l = 0; l < group.locals(); ++l) {
+    const std::uint64_t rows = route.output_rows(l);
+    if (rows == 0) continue;
+    const ipc::OpHeader& header = *row_of(group.rank_of_local(l)).header;
+    ipc::SpanWords span{number(), header.rows_span, header.meta_span, header.span_rows};
+    if (span.rows < rows && !group.words.span(l, number(), span)) return false;
+    if (span.rows < rows) {
+      return fail(Code::protocol, "rank " + std::to_string(group.rank_of_local(l)) + " published room for " +
+                                      std::to_string(span.rows) + " rows, " + std::to_string(rows) + " are due");
+    }
+    kernels::Output& out = outputs[l];
+    out.fields = kernels::RowMeta(span.rows, route.topk, request_.side_bytes, route.layout);
+    auto at = group.resolve(l, {span.rows_span}, rows * form_.row_bytes);
+    if (!at) return fail(at.error());
+    out.rows = *at;
+    auto meta = group.resolve(l, {span.meta_span}, out.fields.bytes());
+    if (!meta) return fail(meta.error());
+    out.meta = *meta;
+    total += rows * form_.row_bytes;
+  }
+  const auto mode =
+      total / group.locals() > kNonTemporalBytes ? kernels::StoreMode::non_temporal : kernels::StoreMode::temporal;
+  writer_ = kernels::RowWriter(group.experts, group.domain, route, std::move(outputs), form_.row_bytes, mode);
+  opened_ = true;
+  return true;
+}
+
+// Local rows and forwarded ones; when all are written, tells every receiver.
+Result<bool> DispatchOp::move(GroupContext& group, const Op* prior, bool& progressed) {
+  kernels::Route& route = handle_->route;
+  for (std::size_t i = 0; i < forwards_.size(); ++i) {
+    if (forwards_done_[i] || (prior != nullptr && !prior->received(i))) continue;
+    auto step = forwards_[i].step(form_, group.experts, route, *group.rail, writer_,
+                                  request_.cached ? nullptr : &route.forwards[i]);
+    if (!step) return fail(step.error());
+    forwards_done_[i] = *step == Step::done;
+    progressed |= *step != Step::blocked;
+  }
+  for (std::size_t c = 0; c < locals_.size(); ++c) {
+    if (locals_done_[c]) continue;
+    const Step step = locals_[c].step(group.rank, group.domain, route.plan, request_.data, writer_);
+    locals_done_[c] = step == Step::done;
+    progressed |= step != Step::blocked;
+  }
+  if (!all(locals_done_) || !all(forwards_done_)) return false;
+  kernels::fence();
+  for (std::uint32_t l = 0; l < group.locals(); ++l) {
+    group.words.finish(l, group.local, number(), writer_.written(l));
+  }
+  moved_ = true;
+  progressed = true;
+  return true;
+}
+
+bool DispatchOp::received(std::size_t ring) const {
+  return counted_ && forwards_done_[ring];
+}
+
+Result<bool> DispatchOp::arrived(GroupContext& group) const {
+  const ipc::GroupSegment::Finished finished = group.words.finished(group.local, number());
+  if (finished.writers < group.locals()) return false;
+  if (finished.count != received_.received) {
+    return fail(Code::internal, "dispatch op " + std::to_string(number()) + ": " + std::to_string(finished.count) +
+                                    " rows were written to rank " + std::to_string(group.rank) + ", " +
+                                    std::to_string(received_.received) + " were due");
+  }
+  return true;
+}
+
+void DispatchOp::finish(GroupContext& group) {
+  pad(group);
+  if (copy_out_) {
+    kernels::copy_row(request_.out, received_.rows, received_.row_count * form_.row_bytes,
+                      kernels::StoreMode::temporal);
+    group.arena->free(received_.own_rows);
+    received_.own_rows = {};
+    received_.rows = static_cast<std::byte*>(request_.out);
+  }
+  if (request_.cached) {
+    if (handle_->cached) handle_->give_back(*handle_->cached);
+    handle_->cached = received_;
+    return;
+  }
+  handle_->received = received_;
+  handle_->state = Handle::State::ready;
+}
+
+// Padding rows are the receiver's to write: zero bytes, rank, token and slot -1, weight 0.
+void DispatchOp::pad(GroupContext& group) {
+  const kernels::Route& route = handle_->route;
+  const auto mine = group.experts.experts_on(group.rank);
+  auto& counts = handle_->expert_counts;
+  if (!request_.cached) {
+    counts.assign(mine.size(), 0);
+    handle_->expert_offsets.assign(mine.size() + 1, 0);
+    handle_->expert_offsets64.assign(mine.size() + 1, 0);
+  }
+  const std::uint32_t first = group.experts.first_dense(group.rank);
+  std::uint64_t end = 0;
+  for (std::uint32_t e = 0; e < mine.size(); ++e) {
+    std::uint32_t rows = 0;
+    for (std::uint32_t r = 0; r < group.shape.ranks(); ++r) rows += row_of(r).slice[first + e];
+    std::uint64_t next = end + rows;
+    if (route.layout == ipc::Layout::expert) {
+      const std::uint64_t from = route.expert_bases.end(first + e);
+      next = (end + rows + route.align - 1) / route.align * route.align;
+      kernels::zero_rows(received_.rows + from * form_.row_bytes, (next - from) * form_.row_bytes,
+                         kernels::StoreMode::temporal);
+      for (std::uint64_t row = from; row < next; ++row) {
+        *received_.fields.rank(received_.meta.data, row) = -1;
+        *received_.fields.token(received_.meta.data, row) = -1;
+        *received_.fields.slot(received_.meta.data, row) = -1;
+        *received_.fields.weight(received_.meta.data, row) = 0;
+        std::memset(received_.fields.side(received_.meta.data, row), 0, request_.side_bytes);
+      }
+    }
+    if (!request_.cached) {
+      counts[e] = static_cast<std::int32_t>(rows);
+      handle_->expert_offsets[e + 1] = static_cast<std::int32_t>(next);
+      handle_->expert_offsets64[e + 1] = static_cast<std::int64_t>(next);
+    }
+    end = next;
+  }
+}
+
+void DispatchOp::cancel() {
+  if (!request_.cached) handle_->state = Handle::State::failed;
+}
+
+Waiting DispatchOp::waiting(const GroupContext& group) const {
+  if (!counted_) return waiting_for_headers(group);
+  if (!may_run_) return {ipc::WaitPhase::run, static_cast<std::uint16_t>(group.rank), 0, 1};
+  if (!opened_) {
+    for (std::uint32_t l = 0; l < group.locals(); ++l) {
+      ipc::SpanWords span{};
+      if (handle_->route.output_rows(l) == 0 || group.words.span(l, number(), span)) continue;
+      return {ipc::WaitPhase::span, static_cast<std::uint16_t>(group.rank_of_local(l)), 0, 1};
+    }
+  }
+  for (std::size_t i = 0; i < forwards_.size(); ++i) {
+    if (forwards_done_[i]) continue;
+    return {ipc::WaitPhase::rows, forwards_[i].ring().home, forwards_[i].taken(), forwards_[i].expected()};
+  }
+  for (std::size_t i = 0; i < sends_.size(); ++i) {
+    if (!sends_done_[i]) return {ipc::WaitPhase::credits, sends_[i].ring().peer, 0, 1};
+  }
+  for (std::uint32_t l = 0; l < group.locals(); ++l) {
+    if (group.words.has_finished(group.local, l, number())) continue;
+    return {ipc::WaitPhase::rows, static_cast<std::uint16_t>(group.rank_of_local(l)),
+            group.words.finished(group.local, number()).writers, group.locals()};
+  }
+  return {};
+}
+
+}  // namespace railhead::client

@@ -1,0 +1,86 @@
+// A dispatch in flight.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "client/handle.hpp"
+#include "client/op.hpp"
+#include "kernels/host/dispatch_roles.hpp"
+#include "kernels/host/row_writer.hpp"
+
+namespace railhead::client {
+
+// What the caller asked for, checked (client/arguments.hpp).
+struct DispatchRequest {
+  kernels::TokenData data;
+  kernels::DataType type = kernels::DataType::bf16;
+  std::uint32_t side_bytes = 0;
+  bool cached = false;
+  bool plan_only = false;  // the place comes with a later run()
+  void* out = nullptr;
+  std::uint64_t out_rows = 0;
+};
+
+class DispatchOp final : public Op {
+ public:
+  // The handle's plan is built (or kept, for a cached dispatch).
+  DispatchOp(std::shared_ptr<Handle> handle, DispatchRequest request, ipc::Deadline deadline);
+
+  Result<void> prepare(GroupContext& group) override;
+  Result<kernels::Step> step(GroupContext& group, const Op* prior) override;
+  void cancel() override;
+  [[nodiscard]] Waiting waiting(const GroupContext& group) const override;
+  [[nodiscard]] bool sent(std::size_t ring) const override { return sends_done_[ring]; }
+  [[nodiscard]] bool received(std::size_t ring) const override;
+  [[nodiscard]] std::uint64_t rows() const override { return received_.received; }
+
+  // Counts are known: rows that this rank will receive, with padding.
+  [[nodiscard]] bool counted() const noexcept { return counted_; }
+  [[nodiscard]] std::uint64_t output_rows() const noexcept { return received_.row_count; }
+  // The caller's place does not hold them: waits for a run() with a larger one.
+  [[nodiscard]] bool too_small() const noexcept { return too_small_; }
+  [[nodiscard]] std::uint64_t out_rows() const noexcept { return request_.out_rows; }
+  // The place for the rows; from now on the operation can move. out null: the arena.
+  void run(void* out, std::uint64_t out_rows);
+  [[nodiscard]] const std::shared_ptr<Handle>& handle() const noexcept { return handle_; }
+  [[nodiscard]] const Received& output() const noexcept { return received_; }
+
+ private:
+  void finish(GroupContext& group) override;
+  Result<void> count(GroupContext& group);
+  Result<void> place(GroupContext& group);
+  Result<bool> open_outputs(GroupContext& group);
+  Result<bool> move(GroupContext& group, const Op* prior, bool& progressed);
+  bool send(GroupContext& group, const Op* prior, bool& progressed);
+  Result<bool> arrived(GroupContext& group) const;
+  void pad(GroupContext& group);
+  [[nodiscard]] std::uint64_t meta_bytes(std::uint64_t rows) const;
+
+  std::shared_ptr<Handle> handle_;
+  DispatchRequest request_;
+  kernels::ChunkForm form_;
+  Announcement announcement_;
+  bool counted_ = false;
+  bool may_run_;
+  bool too_small_ = false;
+  bool placed_ = false;
+  bool opened_ = false;
+  bool moved_ = false;
+
+  Received received_;
+  std::uint64_t offered_rows_ = 0;
+  bool copy_out_ = false;  // the caller's memory is outside the arena
+  ipc::SpanRef rows_ref_;
+
+  std::vector<kernels::SendRole> sends_;
+  std::vector<bool> sends_done_;
+  std::vector<kernels::LocalRole> locals_;
+  std::vector<bool> locals_done_;
+  std::vector<kernels::ForwardRole> forwards_;
+  std::vector<bool> forwards_done_;
+  kernels::RowWriter writer_;
+};
+
+}  // namespace railhead::client

@@ -1,0 +1,260 @@
+#include "client/engine.hpp"
+
+#include <csignal>
+#include <string>
+#include <utility>
+
+#include "ipc/shared_word.hpp"
+
+namespace railhead::client {
+
+using kernels::Step;
+
+namespace {
+
+constexpr std::size_t kRecords = 64;
+constexpr auto kAbortGrace = std::chrono::seconds(2);  // the daemon answers an abort within milliseconds
+
+void block_all_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+}  // namespace
+
+Engine::Engine(GroupContext& group, EngineHooks hooks)
+    : group_(group),
+      hooks_(std::move(hooks)),
+      policy_(ipc::WaitPolicy::for_load(group.locals() + (group.rail != nullptr ? 1 : 0),
+                                        std::max(1U, std::thread::hardware_concurrency()))) {}
+
+Engine::~Engine() {
+  stop();
+}
+
+Status Engine::start(const std::shared_ptr<Op>& op) {
+  const auto room = [this] { return in_flight_.size() < group_.shape.params().depth; };
+  if (!wait(op->deadline(), room)) {
+    return {Code::timeout, "no room for another operation: " + std::to_string(group_.shape.params().depth) +
+                               " are in flight (the group's depth) and none completed in time"};
+  }
+  const std::lock_guard lock(mutex_);
+  if (!end_.ok()) return end_;
+  if (auto prepared = op->prepare(group_); !prepared) return prepared.error();
+  op->admit(next_op_++);
+  in_flight_.push_back(op);
+  step_locked();
+  return {};
+}
+
+bool Engine::wait(ipc::Deadline deadline, const std::function<bool()>& done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (done() || !end_.ok()) return true;
+    ++waiters_;
+  }
+  ipc::WakeWord& word = group_.words.live(group_.local).wake;
+  bool finished = false;
+  bool in_time = true;
+  // True ends one round of waiting: finished, or something moved and the spin budget starts anew.
+  const auto look = [&] {
+    const std::lock_guard lock(mutex_);
+    const bool moved = step_locked();
+    finished = done() || !end_.ok();
+    if (!finished && !moved) note_waiting_locked();
+    return finished || moved;
+  };
+  while (!finished && in_time) {
+    switch (ipc::wait_until(word, ipc::kWakeAnyEvent, deadline, policy_, look)) {
+      case ipc::WaitResult::ready: break;
+      case ipc::WaitResult::timeout: in_time = false; break;
+      case ipc::WaitResult::poisoned:
+      case ipc::WaitResult::tick: {
+        const std::lock_guard lock(mutex_);
+        check_world_locked();
+        finished = done() || !end_.ok();
+        break;
+      }
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  --waiters_;
+  if (detached_ && waiters_ == 0) progress_wanted_.notify_one();
+  return finished;
+}
+
+void Engine::poll() {
+  const std::lock_guard lock(mutex_);
+  step_locked();
+  check_world_locked();
+}
+
+void Engine::detach() {
+  const std::lock_guard lock(mutex_);
+  detached_ = true;
+  if (!progress_.joinable()) progress_ = std::thread([this] { progress_loop(); });
+  progress_wanted_.notify_one();
+}
+
+void Engine::progress_loop() {
+  block_all_signals();
+  ipc::WakeWord& word = group_.words.live(group_.local).wake;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (in_flight_.empty()) detached_ = false;
+    progress_wanted_.wait(lock, [this] { return stopping_ || (detached_ && waiters_ == 0 && end_.ok()); });
+    if (stopping_) return;
+    lock.unlock();
+    bool idle = false;
+    const auto look = [&] {
+      const std::lock_guard inner(mutex_);
+      const bool moved = step_locked();
+      idle = stopping_ || waiters_ != 0 || in_flight_.empty() || !end_.ok();
+      if (!idle && !moved) note_waiting_locked();
+      return idle || moved;
+    };
+    const auto result = ipc::wait_until(word, ipc::kWakeAnyEvent, ipc::Deadline::never(), policy_, look);
+    lock.lock();
+    if (result != ipc::WaitResult::ready) check_world_locked();
+  }
+}
+
+bool Engine::step_locked() {
+  if (!end_.ok() || in_flight_.empty()) return false;
+  bool moved = false;
+  for (std::size_t i = 0; i < in_flight_.size(); ++i) {
+    const Op* prior = nullptr;
+    for (std::size_t j = i; j-- > 0 && prior == nullptr;) {
+      if (in_flight_[j]->kind() == in_flight_[i]->kind()) prior = in_flight_[j].get();
+    }
+    auto step = in_flight_[i]->step(group_, prior);
+    if (!step) {
+      if (!ending_) {
+        ending_ = true;
+        hooks_.abort_group(step.error());
+        end_locked(step.error());
+      }
+      return true;
+    }
+    moved |= *step == Step::progressed;
+    if (*step == Step::done && i == 0) {
+      complete_front_locked();
+      moved = true;
+      break;  // indices moved
+    }
+  }
+  if (group_.rail != nullptr) group_.rail->flush();
+  if (group_.words.poisoned()) end_locked(poison_status());
+  return moved;
+}
+
+void Engine::complete_front_locked() {
+  const std::shared_ptr<Op> op = in_flight_.front();
+  // Before the window moves on: finish() still reads the board.
+  op->finish_once(group_);
+  // Frozen: the epoch ended before this operation counted as complete, and its poison is on the way.
+  if (!group_.words.complete(group_.local, op->number())) return;
+  op->conclude({});
+  in_flight_.pop_front();
+  const std::uint64_t sent = group_.rail != nullptr ? group_.rail->bytes_sent() : 0;
+  records_.push_front({op->number(), op->kind(), op->times(), op->rows(), sent - rail_bytes_before_});
+  rail_bytes_before_ = sent;
+  if (records_.size() > kRecords) records_.pop_back();
+  // relaxed: counters for diagnostics.
+  ipc::LiveWords& live = group_.words.live(group_.local);
+  ipc::store_relaxed(live.operations, op->number());
+  ipc::store_relaxed(live.rows, live.rows + op->rows());
+  ipc::store_relaxed(live.rail_bytes, sent);
+  ipc::store_relaxed(live.refused_op, std::uint64_t{0});
+}
+
+void Engine::check_world_locked() {
+  if (!end_.ok()) return;
+  if (group_.words.poisoned()) {
+    end_locked(poison_status());
+  } else if (!hooks_.daemon_alive()) {
+    end_locked({Code::daemon_lost,
+                "the daemon of this host is gone; every operation of the group ends, open the session again"});
+  } else if (!in_flight_.empty() && in_flight_.front()->deadline().expired() && !ending_) {
+    ending_ = true;
+    const Status reason = late(*in_flight_.front());
+    hooks_.abort_group(reason);
+    end_locked(reason);
+  }
+}
+
+void Engine::end_locked(Status reason) {
+  if (!end_.ok()) return;
+  end_ = std::move(reason);
+  for (const auto& op : in_flight_) {
+    op->cancel();
+    op->conclude(end_);
+  }
+  in_flight_.clear();
+  // release: no store to a peer's memory follows this one.
+  ipc::store_release(group_.words.live(group_.local).quiet, std::uint64_t{1});
+}
+
+Status Engine::poison_status() const {
+  const ipc::Poison poison = group_.words.poison();
+  return {poison.code, group_.words.poison_text()};
+}
+
+Status Engine::late(const Op& op) const {
+  const Waiting w = op.waiting(group_);
+  std::string text = "rank " + std::to_string(group_.rank) + " gave up on " + op_name(op.kind()) + " op " +
+                     std::to_string(op.number()) + " at its deadline: in phase " + ipc::phase_name(w.phase);
+  if (w.peer != ipc::Poison::kNoRank) text += ", waiting for rank " + std::to_string(w.peer);
+  text +=
+      ", got " + std::to_string(w.got) + " of " + std::to_string(w.of) + "; look at that rank, or raise op_timeout_ms";
+  return {Code::timeout, text};
+}
+
+void Engine::note_waiting_locked() {
+  if (in_flight_.empty()) return;
+  const Op& op = *in_flight_.front();
+  const Waiting w = op.waiting(group_);
+  ipc::LiveWords& live = group_.words.live(group_.local);
+  const std::uint64_t packed = (static_cast<std::uint64_t>(w.phase) << 56) |
+                               (static_cast<std::uint64_t>(w.peer) << 40) | ((w.got & 0xfffffULL) << 20) |
+                               (w.of & 0xfffffULL);
+  // relaxed: for diagnostics; a mixed set is a stale line.
+  if (live.waiting_op == op.number() && live.waiting_for == packed) return;
+  ipc::store_relaxed(live.waiting_for, packed);
+  ipc::store_relaxed(live.waiting_since_ns, steady_ns());
+  ipc::store_relaxed(live.waiting_op, op.number());
+}
+
+void Engine::note_refusal() {
+  const std::lock_guard lock(mutex_);
+  ipc::store_relaxed(group_.words.live(group_.local).refused_op, next_op_);  // relaxed: for diagnostics
+}
+
+Status Engine::status() {
+  const std::lock_guard lock(mutex_);
+  if (end_.ok() && group_.words.poisoned()) end_locked(poison_status());
+  return end_;
+}
+
+std::uint64_t Engine::completed() {
+  const std::lock_guard lock(mutex_);
+  return group_.words.completed(group_.local);
+}
+
+std::vector<OpRecord> Engine::records() {
+  const std::lock_guard lock(mutex_);
+  return {records_.begin(), records_.end()};
+}
+
+void Engine::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    progress_wanted_.notify_all();
+  }
+  ipc::notify(group_.words.live(group_.local).wake, ipc::kWakeAnyEvent);
+  if (progress_.joinable()) progress_.join();
+}
+
+}  // namespace railhead::client

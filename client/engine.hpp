@@ -1,0 +1,99 @@
+// The operations in flight of one group: admission, order, completion, and who steps them.
+//
+// Whoever waits steps: a blocking call, an event wait, or the group's progress thread, which sleeps unless asynchronous
+// operations are in flight and nobody else is waiting. Every step happens under one lock; sleeping never does.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "client/group_context.hpp"
+#include "client/op.hpp"
+#include "ipc/wait.hpp"
+
+namespace railhead::client {
+
+struct OpRecord {
+  std::uint64_t op = 0;
+  ipc::OpKind kind = ipc::OpKind::none;
+  OpTimes times;
+  std::uint64_t rows = 0;
+  std::uint64_t rail_bytes = 0;
+};
+
+// What the engine needs from the session.
+struct EngineHooks {
+  std::function<bool()> daemon_alive;
+  std::function<void(const Status&)> abort_group;  // tells the daemon; the poison comes back through shared memory
+};
+
+class Engine {
+ public:
+  Engine(GroupContext& group, EngineHooks hooks);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Prepares, numbers and starts an operation; waits for room first when `depth` are in flight. An error: it did not
+  // happen (or the group has ended).
+  Status start(const std::shared_ptr<Op>& op);
+  // Until done(), which is asked under the lock: false from the deadline on. The group's end counts as done.
+  bool wait(ipc::Deadline deadline, const std::function<bool()>& done);
+  // One step on behalf of a poller.
+  void poll();
+  // From now on the progress thread may carry this operation on.
+  void detach();
+
+  // A refused call, for `why`: this rank did not make the next operation.
+  void note_refusal();
+  // The reason the group ended, or ok.
+  [[nodiscard]] Status status();
+  [[nodiscard]] std::uint64_t completed();
+  [[nodiscard]] std::vector<OpRecord> records();
+  // Runs f under the group lock.
+  template <class F>
+  auto locked(F&& f) {
+    const std::lock_guard lock(mutex_);
+    return f();
+  }
+  // Stops stepping for good: the group is being closed.
+  void stop();
+
+ private:
+  bool step_locked();  // true when anything moved
+  void end_locked(Status reason);
+  void check_world_locked();
+  void complete_front_locked();
+  void note_waiting_locked();
+  void progress_loop();
+  [[nodiscard]] std::uint32_t events_locked() const;
+  Status poison_status() const;
+  Status late(const Op& op) const;
+
+  GroupContext& group_;
+  EngineHooks hooks_;
+  ipc::WaitPolicy policy_;
+
+  std::mutex mutex_;
+  std::deque<std::shared_ptr<Op>> in_flight_;
+  std::uint64_t next_op_ = 1;
+  Status end_;           // ok while the group works
+  bool ending_ = false;  // we asked the daemon to end the group; its poison is on the way
+  std::uint64_t rail_bytes_before_ = 0;
+  std::deque<OpRecord> records_;
+  Waiting noted_;
+
+  std::condition_variable progress_wanted_;
+  std::uint32_t waiters_ = 0;
+  bool detached_ = false;  // asynchronous operations may be in flight
+  bool stopping_ = false;
+  std::thread progress_;
+};
+
+}  // namespace railhead::client

@@ -1,0 +1,278 @@
+#include "client/group.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "client/arguments.hpp"
+
+namespace railhead::client {
+namespace {
+
+constexpr Milliseconds kDefaultOpTimeout = 1'800'000;
+
+}  // namespace
+
+Result<std::shared_ptr<Group>> Group::create(std::shared_ptr<Session> session, const rh_unique_id& id,
+                                             const rh_group_config& config) {
+  auto params = group_params(config);
+  if (!params) return fail(params.error());
+  const std::vector<std::uint8_t> bytes(std::begin(id.bytes), std::end(id.bytes));
+  auto joined = session->link().join(bytes, config.rank, *params, config.join_timeout_ms);
+  if (!joined) return fail(joined.error());
+  std::shared_ptr<Group> group(new Group(std::move(session), joined->member));
+  if (auto ready = group->set_up(*joined, config, *params); !ready) return fail(ready.error());
+  return group;
+}
+
+Result<void> Group::set_up(const JoinResult& joined, const rh_group_config& config, const ipc::GroupParams& params) {
+  op_timeout_ = config.op_timeout_ms == 0 ? kDefaultOpTimeout : config.op_timeout_ms;
+  join_timeout_ = config.join_timeout_ms;
+  ipc::GroupShape shape(params, joined.map);
+  auto experts = kernels::ExpertMap::create(params.experts, joined.map.domain_of_rank, shape.expert_rank());
+  if (!experts) return fail(experts.error());
+  const std::uint16_t domain = shape.domain_of(config.rank);
+  const std::uint16_t local = shape.local_of(config.rank);
+  context_.reset(new GroupContext{
+      std::move(shape), std::move(*experts), config.rank, domain, local, {}, nullptr, nullptr, nullptr, {}, {}});
+
+  std::vector<SegmentOffer> offers;
+  if (context_->shape.domains() > 1) {
+    const ipc::RailSegmentLayout layout(context_->shape, config.rank);
+    auto rail = ipc::Segment::create("railhead-rail", layout.bytes());
+    if (!rail) return fail(rail.error());
+    rail_memory_ = std::move(*rail);
+    offers.push_back({ipc::SegmentKind::rail, 0, rail_memory_.bytes(), rail_memory_.fd()});
+  }
+  auto attached = session_->link().attach(member_, offers, join_timeout_);
+  if (!attached) return fail(attached.error());
+  if (auto mapped = map_words(std::move(*attached), joined.proxy); !mapped) return mapped;
+
+  context_->arena =
+      std::make_shared<Arena>([this](ipc::SegmentKind kind, std::uint8_t id, const ipc::Segment& segment) {
+        return session_->link().add_segment(member_, {kind, id, segment.bytes(), segment.fd()});
+      });
+  context_->peers = std::make_unique<PeerArenas>(
+      context_->locals(), [this](std::uint32_t peer, std::uint8_t id) -> Result<ipc::Segment> {
+        auto segment = session_->link().peer_segment(member_, context_->rank_of_local(peer), id);
+        if (!segment) return fail(segment.error());
+        const auto access =
+            segment->kind == ipc::SegmentKind::receive ? ipc::Access::read_write : ipc::Access::read_only;
+        return ipc::Segment::map(std::move(segment->fd), segment->bytes, access, ipc::Prefault::yes);
+      });
+  context_->released = [this](std::uint64_t op, std::uint32_t rank) {
+    const std::lock_guard lock(handles_mutex_);
+    for (const auto& weak : handles_) {
+      const auto handle = weak.lock();
+      if (handle != nullptr && handle->route.op == op && rank != context_->rank) handle->ended_by = rank;
+    }
+  };
+  engine_ = std::make_unique<Engine>(
+      *context_, EngineHooks{[this] { return session_->link().alive(); },
+                             [this](const Status& reason) { session_->link().abort(member_, reason); }});
+  if (config.receive_bytes != 0) {
+    if (auto done = context_->arena->reserve(ipc::SegmentKind::receive, config.receive_bytes); !done) return done;
+  }
+  if (config.combine_bytes != 0) {
+    if (auto done = context_->arena->reserve(ipc::SegmentKind::combine, config.combine_bytes); !done) return done;
+  }
+  return {};
+}
+
+Result<void> Group::map_words(AttachResult attached, std::uint32_t proxy) {
+  const auto map = [](ipc::UniqueFd fd, std::uint64_t bytes) {
+    return ipc::Segment::map(std::move(fd), bytes, ipc::Access::read_write, ipc::Prefault::yes);
+  };
+  const ipc::GroupSegmentLayout layout(context_->shape, context_->domain);
+  auto words = map(std::move(attached.group_words), layout.bytes());
+  if (!words) return fail(words.error());
+  group_words_ = std::move(*words);
+  context_->words = ipc::GroupSegment(group_words_.data(), context_->shape, context_->domain);
+  if (context_->shape.domains() == 1) return {};
+
+  const ipc::RailWordsLayout rail_layout(context_->shape, context_->rank);
+  auto rail = map(std::move(attached.rail_words), rail_layout.bytes());
+  if (!rail) return fail(rail.error());
+  rail_words_ = std::move(*rail);
+  auto client = ipc::RailWordsClient::attach(rail_words_.data(), rail_layout, attached.generation);
+  if (!client) return fail(client.error());
+  context_->rail = std::make_unique<kernels::RailPort>(context_->shape, context_->rank, rail_memory_.data(), *client,
+                                                       [this, proxy] { session_->link().ring_bell(proxy); });
+  return {};
+}
+
+Group::~Group() {
+  close();
+}
+
+void Group::close() {
+  if (closed_) return;
+  closed_ = true;
+  if (engine_ != nullptr) engine_->stop();
+  (void)session_->link().leave(member_);
+}
+
+ipc::Deadline Group::op_deadline() const {
+  return op_timeout_ == UINT64_MAX ? ipc::Deadline::never()
+                                   : ipc::Deadline::after(std::chrono::milliseconds(op_timeout_));
+}
+
+Status Group::refuse(Status reason) {
+  engine_->note_refusal();
+  const std::string text = "rank " + std::to_string(context_->rank) + ": the call did not happen: " + reason.message();
+  if (context_->shape.params().abort_on_refusal) {
+    session_->link().abort(
+        member_, {Code::aborted, "aborted by rank " + std::to_string(context_->rank) + ": " + reason.message()});
+  }
+  return {reason.code(), text};
+}
+
+Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args, std::shared_ptr<Handle> cached,
+                                                    bool plan_only) {
+  if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
+  auto input = dispatch_input(*context_, args, cached.get());
+  if (!input) return fail(refuse(input.error()));
+  std::shared_ptr<Handle> handle = cached;
+  if (handle == nullptr) {
+    const std::uint32_t cap = context_->shape.params().max_handles;
+    {
+      const std::lock_guard lock(handles_mutex_);
+      if (live_handles_ >= cap) {
+        return fail(refuse({Code::limit_exceeded, std::to_string(live_handles_) + " handles live, max_handles is " +
+                                                      std::to_string(cap) + ": release some"}));
+      }
+    }
+    handle = std::make_shared<Handle>(context_->arena);
+    handle->route.layout = input->layout;
+    handle->route.align = input->align;
+    handle->route.topk = context_->shape.params().topk;
+    handle->tokens = input->routing.tokens;
+    if (Status built = handle->route.plan.build(input->routing, context_->experts, context_->shape.params().channels);
+        !built.ok()) {
+      return fail(refuse(built));
+    }
+  }
+  input->request.plan_only = plan_only;
+  auto op = std::make_shared<DispatchOp>(handle, input->request, op_deadline());
+  if (Status started = engine_->start(op); !started.ok()) {
+    return fail(engine_->status().ok() ? refuse(started) : started);
+  }
+  const std::lock_guard lock(handles_mutex_);
+  planned_[handle.get()] = op;
+  if (cached == nullptr) {
+    std::erase_if(handles_, [](const auto& weak) { return weak.expired(); });
+    handles_.push_back(handle);
+    ++live_handles_;
+  }
+  return op;
+}
+
+Result<std::shared_ptr<Op>> Group::combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle) {
+  if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
+  const auto [state, ended_by] = engine_->locked([&] { return std::pair(handle->state, handle->ended_by); });
+  if (state != Handle::State::ready) {
+    return fail(refuse(
+        {Code::invalid_usage, "the handle's dispatch (op " + std::to_string(handle->route.op) + ") is not complete"}));
+  }
+  if (ended_by >= 0) {
+    return fail(refuse({Code::invalid_usage, "rank " + std::to_string(ended_by) + " released the handle of op " +
+                                                 std::to_string(handle->route.op)}));
+  }
+  auto request = combine_input(*context_, args, *handle);
+  if (!request) return fail(refuse(request.error()));
+  auto op = std::make_shared<CombineOp>(handle, *request, op_deadline());
+  if (Status started = engine_->start(op); !started.ok()) {
+    return fail(engine_->status().ok() ? refuse(started) : started);
+  }
+  return std::static_pointer_cast<Op>(op);
+}
+
+Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>& handle) {
+  std::shared_ptr<DispatchOp> op;
+  {
+    const std::lock_guard lock(handles_mutex_);
+    if (const auto found = planned_.find(handle.get()); found != planned_.end()) op = found->second.lock();
+  }
+  const bool waits = op != nullptr && engine_->locked([&] { return handle->state == Handle::State::planned; });
+  if (!waits)
+    return fail(refuse({Code::invalid_usage, "the handle has no planned dispatch that waits for rh_dispatch_run"}));
+  return op;
+}
+
+Result<void> Group::run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows) {
+  return engine_->locked([&]() -> Result<void> {
+    if (out != nullptr && out_rows < op->output_rows()) {
+      return fail(Code::limit_exceeded, "out holds " + std::to_string(out_rows) + " rows, this rank receives " +
+                                            std::to_string(op->output_rows()) +
+                                            "; call rh_dispatch_run with a larger output");
+    }
+    op->run(out, out_rows);
+    return {};
+  });
+}
+
+void Group::fill(const DispatchOp& op, rh_dispatch_result& result) const {
+  const Handle& handle = *op.handle();
+  const Received& got = op.output();
+  const kernels::RowMeta& fields = got.fields;
+  std::byte* const meta = got.meta.data;
+  const bool any = got.row_count != 0;
+  const bool by_rank = handle.route.layout == ipc::Layout::rank;
+  rh_dispatch_result out{};
+  out.size = sizeof(out);
+  out.rows = got.rows;
+  out.row_count = got.row_count;
+  out.received = got.received;
+  out.local_experts = static_cast<std::uint32_t>(handle.expert_counts.size());
+  if (any) {
+    out.row_rank = fields.rank(meta, 0);
+    out.row_token = fields.token(meta, 0);
+    out.row_slot = fields.slot(meta, 0);
+    out.row_weight = fields.weight(meta, 0);
+    out.local_ids = by_rank ? fields.ids(meta, 0) : nullptr;
+    out.local_weights = by_rank ? fields.id_weights(meta, 0) : nullptr;
+    out.side = fields.side_bytes() != 0 ? fields.side(meta, 0) : nullptr;
+  }
+  out.expert_counts = handle.expert_counts.data();
+  out.expert_offsets = handle.expert_offsets.data();
+  out.expert_offsets64 = handle.expert_offsets64.data();
+  const std::size_t size = std::min(result.size == 0 ? sizeof(out) : result.size, sizeof(out));
+  std::memcpy(&result, &out, size);
+}
+
+void Group::release(const std::shared_ptr<Handle>& handle) {
+  {
+    const std::lock_guard lock(handles_mutex_);
+    planned_.erase(handle.get());
+    --live_handles_;
+  }
+  engine_->locked([&] { context_->releases.push_back(handle->route.op); });
+}
+
+void Group::abort(const std::string& reason) {
+  session_->link().abort(member_, {Code::aborted, "aborted by rank " + std::to_string(context_->rank) + ": " + reason});
+}
+
+void Group::describe(rh_group_info& info) {
+  const ipc::GroupShape& shape = context_->shape;
+  rh_group_info out{};
+  out.size = sizeof(out);
+  out.ranks = shape.ranks();
+  out.rank = context_->rank;
+  out.domains = shape.domains();
+  out.domain = context_->domain;
+  out.local_ranks = context_->locals();
+  out.local_rank = context_->local;
+  out.experts = shape.params().experts;
+  out.local_experts = static_cast<std::uint32_t>(context_->experts.experts_on(context_->rank).size());
+  out.epoch = shape.epoch();
+  out.registered_bytes = rail_memory_.bytes();
+  out.receive_bytes = context_->arena->bytes(ipc::SegmentKind::receive);
+  out.combine_bytes = context_->arena->bytes(ipc::SegmentKind::combine);
+  out.completed = engine_->completed();
+  const std::size_t size = std::min(info.size == 0 ? sizeof(out) : info.size, sizeof(out));
+  std::memcpy(&info, &out, size);
+}
+
+}  // namespace railhead::client

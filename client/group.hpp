@@ -1,0 +1,70 @@
+// Membership of this process in one group, as one rank: builds what the operations need, checks the caller's arguments,
+// starts operations.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "client/combine_op.hpp"
+#include "client/dispatch_op.hpp"
+#include "client/engine.hpp"
+#include "client/group_context.hpp"
+#include "client/handle.hpp"
+#include "client/session.hpp"
+#include "railhead/railhead.h"
+
+namespace railhead::client {
+
+class Group {
+ public:
+  static Result<std::shared_ptr<Group>> create(std::shared_ptr<Session> session, const rh_unique_id& id,
+                                               const rh_group_config& config);
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  // Arguments were checked; `handle` is new, or the cached one.
+  Result<std::shared_ptr<DispatchOp>> dispatch(const rh_dispatch_args& args, std::shared_ptr<Handle> cached,
+                                               bool plan_only);
+  Result<std::shared_ptr<Op>> combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle);
+  // The planned dispatch of this handle, or invalid_usage.
+  Result<std::shared_ptr<DispatchOp>> planned(const std::shared_ptr<Handle>& handle);
+  Result<void> run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows);
+  void fill(const DispatchOp& op, rh_dispatch_result& result) const;
+  void release(const std::shared_ptr<Handle>& handle);
+
+  [[nodiscard]] GroupContext& context() { return *context_; }
+  [[nodiscard]] Engine& engine() { return *engine_; }
+  void abort(const std::string& reason);
+  void describe(rh_group_info& info);
+  // Ends this membership: not collective.
+  void close();
+
+ private:
+  Group(std::shared_ptr<Session> session, std::uint32_t member) : session_(std::move(session)), member_(member) {}
+
+  Result<void> set_up(const JoinResult& joined, const rh_group_config& config, const ipc::GroupParams& params);
+  Result<void> map_words(AttachResult attached, std::uint32_t proxy);
+  Status refuse(Status reason);
+  [[nodiscard]] ipc::Deadline op_deadline() const;
+
+  std::shared_ptr<Session> session_;
+  std::uint32_t member_;
+  Milliseconds op_timeout_ = 0;
+  Milliseconds join_timeout_ = 0;
+  ipc::Segment rail_memory_;
+  ipc::Segment rail_words_;
+  ipc::Segment group_words_;
+  std::unique_ptr<GroupContext> context_;
+  std::unique_ptr<Engine> engine_;
+  std::mutex handles_mutex_;
+  std::vector<std::weak_ptr<Handle>> handles_;
+  std::map<const Handle*, std::weak_ptr<DispatchOp>> planned_;
+  std::uint32_t live_handles_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace railhead::client

@@ -1,0 +1,44 @@
+// What the operations of one group work on: shape, shared memory, rail, arenas. Used under the group lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "client/arena.hpp"
+#include "client/peer_arenas.hpp"
+#include "ipc/layout/group_segment.hpp"
+#include "ipc/layout/shape.hpp"
+#include "kernels/host/rail_port.hpp"
+#include "kernels/plan/placement.hpp"
+
+namespace railhead::client {
+
+struct GroupContext {
+  ipc::GroupShape shape;
+  kernels::ExpertMap experts;
+  std::uint32_t rank;
+  std::uint16_t domain;
+  std::uint32_t local;  // position in the domain
+  ipc::GroupSegment words;
+  std::unique_ptr<kernels::RailPort> rail;  // null when there is one domain
+  std::shared_ptr<Arena> arena;
+  std::unique_ptr<PeerArenas> peers;
+  // Handles that this rank released and whose release no header carried yet.
+  std::vector<std::uint64_t> releases;
+  // A header said that a rank released the handle of this dispatch.
+  std::function<void(std::uint64_t handle_op, std::uint32_t rank)> released;
+
+  [[nodiscard]] std::uint32_t locals() const { return words.locals(); }
+  [[nodiscard]] std::uint32_t rank_of_local(std::uint32_t l) const { return shape.ranks_of(domain)[l]; }
+
+  // Our own arena or a mapped one.
+  Result<std::byte*> resolve(std::uint32_t l, ipc::SpanRef ref, std::uint64_t bytes) {
+    if (l != local) return peers->resolve(l, ref, bytes);
+    std::byte* const own = arena->resolve(ref, bytes);
+    if (own == nullptr) return fail(Code::internal, "a span of our own lies outside the arena");
+    return own;
+  }
+};
+
+}  // namespace railhead::client

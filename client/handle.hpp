@@ -1,0 +1,65 @@
+// A handle: the routing of one dispatch and what belongs to it on this rank.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "client/arena.hpp"
+#include "kernels/host/route.hpp"
+#include "kernels/host/row_meta.hpp"
+#include "kernels/host/types.hpp"
+
+namespace railhead::client {
+
+// Rows and metadata that one dispatch received; the blocks go back to the arena with the handle.
+struct Received {
+  Block own_rows;  // empty when the caller gave the place
+  Block meta;
+  std::byte* rows = nullptr;
+  std::uint64_t row_count = 0;
+  std::uint64_t received = 0;
+  kernels::RowMeta fields;
+};
+
+// State changes under the group lock; after `ready` everything but `ended_by` is constant.
+struct Handle {
+  enum class State : std::uint8_t {
+    planning,  // its dispatch is in flight, counts not known yet
+    planned,   // counts known, waits for rh_dispatch_run
+    running,
+    ready,
+    failed,
+  };
+
+  explicit Handle(std::shared_ptr<Arena> owner) : arena(std::move(owner)) {}
+  ~Handle() {
+    give_back(received);
+    if (cached) give_back(*cached);
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  void give_back(const Received& memory) const {
+    arena->free(memory.own_rows);
+    arena->free(memory.meta);
+  }
+
+  std::shared_ptr<Arena> arena;
+  State state = State::planning;
+  kernels::Route route;
+  std::uint32_t tokens = 0;
+  Received received;
+  std::optional<Received> cached;  // of the newest cached dispatch
+  std::vector<std::int32_t> expert_counts;
+  std::vector<std::int32_t> expert_offsets;
+  std::vector<std::int64_t> expert_offsets64;
+  std::int64_t ended_by = -1;  // rank whose header released this routing
+
+  // Rows that a combine of this handle takes from this rank.
+  [[nodiscard]] std::uint64_t row_count(std::uint32_t local) const { return route.output_rows(local); }
+};
+
+}  // namespace railhead::client

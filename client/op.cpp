@@ -1,0 +1,142 @@
+#include "client/op.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace railhead::client {
+namespace {
+
+constexpr std::size_t kReleasesPerHeader = std::size(ipc::OpHeader{}.releases);
+
+}  // namespace
+
+std::uint64_t steady_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+const char* op_name(ipc::OpKind kind) noexcept {
+  switch (kind) {
+    case ipc::OpKind::dispatch: return "dispatch";
+    case ipc::OpKind::combine: return "combine";
+    case ipc::OpKind::none: break;
+  }
+  return "none";
+}
+
+void Op::admit(std::uint64_t number) {
+  number_ = number;
+  times_.called_ns = steady_ns();
+}
+
+void Op::conclude(Status result) {
+  times_.done_ns = steady_ns();
+  result_ = std::move(result);
+  concluded_ = true;
+}
+
+void Op::finish_once(GroupContext& group) {
+  if (finished_) return;
+  finish(group);
+  finished_ = true;
+}
+
+bool Op::publish(GroupContext& group, const Announcement& announcement) {
+  if (published_) return true;
+  if (!on_board_) {
+    if (!group.words.window_open(number_)) return false;
+    own_ = announcement.header;
+    own_.op = number_;
+    own_.epoch = group.shape.epoch();
+    own_.kind = static_cast<std::uint8_t>(kind_);
+    own_.release_count = static_cast<std::uint32_t>(std::min(group.releases.size(), kReleasesPerHeader));
+    std::copy_n(group.releases.begin(), own_.release_count, own_.releases);
+    group.releases.erase(group.releases.begin(), group.releases.begin() + own_.release_count);
+    ipc::store_relaxed(group.words.live(group.local).planned, number_);  // relaxed: read by the daemon after our death
+    group.words.publish_header(group.rank, own_, announcement.slices[group.domain]);
+    on_board_ = true;
+    rows_.resize(group.shape.ranks());
+    missing_ = group.shape.ranks();
+    locals_missing_ = group.locals();
+  }
+  published_ = publish_remote(group, announcement);
+  return published_;
+}
+
+bool Op::publish_remote(GroupContext& group, const Announcement& announcement) {
+  for (; next_domain_ + 1 < group.shape.domains(); ++next_domain_) {
+    const std::size_t domain = next_domain_ + (next_domain_ >= group.domain ? 1 : 0);
+    const auto slice = announcement.slices[domain];
+    std::byte* const slot = group.rail->header_slot(static_cast<std::uint32_t>(next_domain_), number_);
+    ipc::OpHeader header = own_;
+    header.checksum = ipc::header_checksum(header, slice.data(), slice.size());
+    std::memcpy(slot, &header, sizeof(header));
+    std::memcpy(slot + sizeof(header), slice.data(), slice.size_bytes());
+    if (!group.rail->submit_header(static_cast<std::uint32_t>(next_domain_), number_,
+                                   static_cast<std::uint32_t>(slice.size()))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Result<bool> Op::collect(GroupContext& group) {
+  if (missing_ == 0) return true;
+  for (std::uint32_t r = 0; r < group.shape.ranks(); ++r) {
+    if (rows_[r].header != nullptr) continue;
+    const ipc::GroupSegment::Row row = group.words.header(r, number_);
+    if (row.header == nullptr) {
+      const std::uint64_t left = group.words.left(r);
+      if (left == 0 || left > number_) continue;
+      // Looked at again: the rank may have published just before it left.
+      if (group.words.header(r, number_).header != nullptr) continue;
+      return fail(Code::rank_lost, "rank " + std::to_string(r) + " left the group after op " +
+                                       std::to_string(left - 1) + " and takes no part in " + op_name(kind_) + " op " +
+                                       std::to_string(number_));
+    }
+    if (const std::string differs = ipc::disagreement(own_, *row.header); !differs.empty()) {
+      return fail(Code::mismatch, "op " + std::to_string(number_) + " differs between rank " +
+                                      std::to_string(group.rank) + " and rank " + std::to_string(r) + " in " + differs +
+                                      "; every rank must make the same calls in the same order");
+    }
+    rows_[r] = row;
+    --missing_;
+    if (group.shape.domain_of(r) == group.domain) --locals_missing_;
+    if (row.header->published_ns >= last_published_ns_) {
+      last_published_ns_ = row.header->published_ns;
+      times_.last_rank = static_cast<std::int32_t>(r);
+    }
+    const std::uint32_t releases = std::min<std::uint32_t>(row.header->release_count, kReleasesPerHeader);
+    for (std::uint32_t i = 0; i < releases; ++i) group.released(row.header->releases[i], r);
+  }
+  if (missing_ == 0) times_.headers_ns = steady_ns();
+  return missing_ == 0;
+}
+
+Waiting Op::waiting_for_headers(const GroupContext& group) const {
+  if (!on_board_) {
+    Waiting out{ipc::WaitPhase::window, ipc::Poison::kNoRank, 0, group.locals()};
+    for (std::uint32_t l = 0; l < group.locals(); ++l) {
+      if (group.words.completed(l) + group.shape.params().depth >= number_) {
+        ++out.got;
+      } else {
+        out.peer = static_cast<std::uint16_t>(group.rank_of_local(l));
+      }
+    }
+    return out;
+  }
+  Waiting out{ipc::WaitPhase::headers, ipc::Poison::kNoRank, group.shape.ranks() - missing_, group.shape.ranks()};
+  for (std::uint32_t r = 0; r < group.shape.ranks(); ++r) {
+    if (rows_[r].header == nullptr) {
+      out.peer = static_cast<std::uint16_t>(r);
+      break;
+    }
+  }
+  return out;
+}
+
+}  // namespace railhead::client

@@ -1,0 +1,109 @@
+// One operation of one rank: a dispatch or a combine, as a state machine that is stepped under the group lock.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/group_context.hpp"
+#include "ipc/deadline.hpp"
+#include "ipc/layout/group_segment.hpp"
+#include "ipc/status.hpp"
+#include "ipc/wire.hpp"
+#include "kernels/host/step.hpp"
+
+namespace railhead::client {
+
+// What an operation waits for, for `why` and for time-out messages.
+struct Waiting {
+  ipc::WaitPhase phase = ipc::WaitPhase::none;
+  std::uint16_t peer = ipc::Poison::kNoRank;
+  std::uint32_t got = 0;
+  std::uint32_t of = 0;
+};
+
+struct OpTimes {
+  std::uint64_t called_ns = 0;
+  std::uint64_t headers_ns = 0;
+  std::uint64_t done_ns = 0;
+  std::int32_t last_rank = -1;
+};
+
+class Op {
+ public:
+  Op(ipc::OpKind kind, ipc::Deadline deadline) : kind_(kind), deadline_(deadline) {}
+  virtual ~Op() = default;
+  Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
+
+  // Before the operation has a number: everything that can be refused (memory above all). After an error the call did
+  // not happen.
+  virtual Result<void> prepare(GroupContext& group) = 0;
+  // Does what can be done now. An error is one of the whole group. `prior`: the nearest older operation of the same
+  // kind that is still in flight; rings are used in operation order.
+  virtual Result<kernels::Step> step(GroupContext& group, const Op* prior) = 0;
+  // The group ended before the operation did: forgets borrowed memory.
+  virtual void cancel() = 0;
+  [[nodiscard]] virtual Waiting waiting(const GroupContext& group) const = 0;
+  [[nodiscard]] virtual bool sent(std::size_t ring) const = 0;      // this ring's role of a tx ring is through
+  [[nodiscard]] virtual bool received(std::size_t ring) const = 0;  // this ring's role of an rx ring is through
+  [[nodiscard]] virtual std::uint64_t rows() const = 0;
+
+  [[nodiscard]] ipc::OpKind kind() const noexcept { return kind_; }
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  [[nodiscard]] ipc::Deadline deadline() const noexcept { return deadline_; }
+  [[nodiscard]] const OpTimes& times() const noexcept { return times_; }
+
+  // The engine's: number at admission, result at the end.
+  void admit(std::uint64_t number);
+  void conclude(Status result);
+  void finish_once(GroupContext& group);
+  [[nodiscard]] bool concluded() const noexcept { return concluded_; }
+  [[nodiscard]] const Status& result() const noexcept { return result_; }
+
+ protected:
+  // Everything has arrived: fills in results, gives back what was borrowed. Cannot fail.
+  virtual void finish(GroupContext& group) = 0;
+  // Publishes this rank's header to its domain and to the others once the window is open. `slices` by domain.
+  struct Announcement {
+    ipc::OpHeader header{};
+    std::vector<std::span<const std::uint32_t>> slices;
+  };
+  // True once everything is out.
+  bool publish(GroupContext& group, const Announcement& announcement);
+  [[nodiscard]] bool published() const noexcept { return published_; }
+  // Looks for headers that were not seen yet and checks that they agree with ours. True when all are there; rows_ then
+  // holds one row per rank. Error: disagreement, or a rank that left before this operation.
+  Result<bool> collect(GroupContext& group);
+  [[nodiscard]] bool have_locals() const noexcept { return locals_missing_ == 0; }
+  [[nodiscard]] bool have_all() const noexcept { return missing_ == 0; }
+  [[nodiscard]] const ipc::GroupSegment::Row& row_of(std::uint32_t rank) const { return rows_[rank]; }
+  [[nodiscard]] Waiting waiting_for_headers(const GroupContext& group) const;
+
+ private:
+  bool publish_remote(GroupContext& group, const Announcement& announcement);
+
+  ipc::OpKind kind_;
+  ipc::Deadline deadline_;
+  std::uint64_t number_ = 0;
+  OpTimes times_;
+  bool finished_ = false;
+  bool concluded_ = false;
+  Status result_;
+
+  bool published_ = false;
+  bool on_board_ = false;
+  std::size_t next_domain_ = 0;  // other domain whose header is to be submitted
+  ipc::OpHeader own_{};
+  std::vector<ipc::GroupSegment::Row> rows_;
+  std::uint32_t missing_ = 0;
+  std::uint32_t locals_missing_ = 0;
+  std::uint64_t last_published_ns_ = 0;
+};
+
+std::uint64_t steady_ns();
+const char* op_name(ipc::OpKind kind) noexcept;
+
+}  // namespace railhead::client

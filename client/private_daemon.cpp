@@ -1,0 +1,163 @@
+// Starting a private daemon. The lock is a file lock, so it ends with its holder, however that goes.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "client/daemon_choice.hpp"
+#include "ipc/fd.hpp"
+
+namespace railhead::client {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A directory that is ours alone: refused when somebody else owns it or could write there.
+Result<std::string> private_directory() {
+  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+  std::string base = runtime != nullptr && *runtime != 0 ? runtime : "/tmp";
+  std::string path = base + "/railhead-" + std::to_string(::geteuid());
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail(system_status("mkdir " + path, errno));
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return fail(system_status("stat " + path, errno));
+  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
+    return fail(Code::permission,
+                path + " is not a directory of this user alone (mode 0700); remove it or set XDG_RUNTIME_DIR");
+  }
+  return path;
+}
+
+// Job and network namespace: ranks that differ in either must not share a daemon.
+std::string key_of(const std::string& job) {
+  struct stat net {};
+  (void)::stat("/proc/self/ns/net", &net);
+  std::string key;
+  for (const char c : job) key += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return (key.empty() ? "default" : key.substr(0, 40)) + "-" + std::to_string(net.st_ino);
+}
+
+bool listens(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+Result<void> lock(const ipc::UniqueFd& file, ipc::Deadline deadline) {
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return fail(system_status("lock of the private daemon", errno));
+    if (deadline.expired()) {
+      return fail(Code::timeout, "another process holds the lock of the private daemon and did not finish in time");
+    }
+    ::poll(nullptr, 0, 10);
+  }
+  return {};
+}
+
+// RAILHEAD_EPD, else beside the library (../bin of an installation, bin of a build tree), else PATH.
+std::string find_epd() {
+  if (const char* const set = std::getenv("RAILHEAD_EPD"); set != nullptr) return set;
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&choose_daemon), &info) != 0 && info.dli_fname != nullptr) {
+    std::error_code ignored;
+    const fs::path library = fs::weakly_canonical(info.dli_fname, ignored);
+    for (fs::path at = library.parent_path(); at.has_relative_path(); at = at.parent_path()) {
+      const fs::path candidate = at / "bin" / "epd";
+      if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+    }
+    const fs::path sibling = library.parent_path() / "epd";
+    if (::access(sibling.c_str(), X_OK) == 0) return sibling;
+  }
+  return "epd";
+}
+
+// Detached from everything of ours: own session, no descriptor but /dev/null and the log. The middle process ends at
+// once, so that no zombie stays with the application.
+Result<void> spawn(const std::string& socket, const std::string& key, const std::string& log) {
+  const std::string epd = find_epd();
+  const std::vector<std::string> words = {"sh",
+                                          "-c",
+                                          "\"$@\" </dev/null >>\"$RAILHEAD_LOG\" 2>&1 &",
+                                          "sh",
+                                          epd,
+                                          "--private.key",
+                                          key,
+                                          "--socket",
+                                          socket,
+                                          "--mesh.bind",
+                                          "tcp://127.0.0.1:0"};
+  std::vector<char*> argv;
+  for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
+  argv.push_back(nullptr);
+  std::vector<std::string> values;
+  for (char** e = environ; *e != nullptr; ++e) values.emplace_back(*e);
+  values.push_back("RAILHEAD_LOG=" + log);
+  std::vector<char*> env;
+  for (std::string& v : values) env.push_back(v.data());
+  env.push_back(nullptr);
+
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigset_t defaults;
+  sigemptyset(&none);
+  sigfillset(&defaults);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  // Descriptors of the application that lack close-on-exec would live on in the daemon.
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  pid_t child = -1;
+  const int error = posix_spawn(&child, "/bin/sh", &actions, &attributes, argv.data(), env.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) return fail(system_status("start of " + epd, error));
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> ensure_private_daemon(const std::string& job, ipc::Deadline deadline) {
+  auto directory = private_directory();
+  if (!directory) return directory;
+  const std::string key = key_of(job);
+  const std::string stem = *directory + "/" + key;
+  const std::string socket = stem + ".sock";
+  if (socket.size() >= sizeof(sockaddr_un{}.sun_path)) {
+    return fail(Code::invalid_argument, "socket path " + socket + " is too long; set XDG_RUNTIME_DIR to a shorter one");
+  }
+  const ipc::UniqueFd file(::open((stem + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file) return fail(system_status("open " + stem + ".lock", errno));
+  if (auto locked = lock(file, deadline); !locked) return fail(locked.error());
+  if (listens(socket)) return socket;
+  const std::string log = stem + ".log";
+  if (auto started = spawn(socket, key, log); !started) return fail(started.error());
+  while (!listens(socket)) {
+    if (deadline.expired()) {
+      return fail(Code::unavailable, "the private daemon did not begin to listen on " + socket + " in time; see " +
+                                         log + " (is epd on the PATH? RAILHEAD_EPD names it)");
+    }
+    ::poll(nullptr, 0, 5);
+  }
+  return socket;
+}
+
+}  // namespace railhead::client
