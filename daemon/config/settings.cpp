@@ -1,0 +1,163 @@
+#include "daemon/config/settings.hpp"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "daemon/config/key_table.hpp"
+
+namespace railhead::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Loader {
+ public:
+  Loader() { settings_.origins.assign(keys().size(), "default"); }
+
+  void file(const fs::path& path) {
+    try {
+      const toml::table table = toml::parse_file(path.string());
+      walk(table, "", path.string());
+    } catch (const toml::parse_error& error) {
+      problem(path.string() + ":" + std::to_string(error.source().begin.line), std::string(error.description()));
+    }
+  }
+
+  void set(std::string_view name, std::string_view text, const std::string& origin) {
+    const Key* key = find_key(name);
+    if (key == nullptr) return unknown(name, origin);
+    if (const Status status = set_value(*key, settings_.config, text); !status.ok()) {
+      return problem(origin, status.message());
+    }
+    settings_.origins[static_cast<std::size_t>(key - keys().data())] = origin;
+  }
+
+  void problem(const std::string& origin, const std::string& text) { problems_.push_back(origin + ": " + text); }
+
+  Result<Settings> finish() {
+    if (const Status status = check_together(settings_.config); problems_.empty() && !status.ok()) {
+      problems_.push_back(status.message());
+    }
+    if (problems_.empty()) return std::move(settings_);
+    std::string text = std::to_string(problems_.size()) + " error(s) in the configuration";
+    for (const std::string& line : problems_) text += "\n  " + line;
+    return fail(Code::invalid_argument, std::move(text));
+  }
+
+ private:
+  void walk(const toml::table& table, const std::string& prefix, const std::string& path) {
+    for (const auto& [name, node] : table) {
+      const std::string full = prefix + std::string(name.str());
+      const std::string origin = path + ":" + std::to_string(node.source().begin.line);
+      const Key* key = find_key(full);
+      const bool section = node.is_table() && std::any_of(keys().begin(), keys().end(), [&](const Key& known) {
+                             return known.name.starts_with(full + ".");
+                           });
+      if (section) {
+        walk(*node.as_table(), full + ".", path);
+      } else if (key == nullptr) {
+        unknown(full, origin);
+      } else {
+        value(*key, node, origin);
+      }
+    }
+  }
+
+  void value(const Key& key, const toml::node& node, const std::string& origin) {
+    Config scratch;
+    const Target target = key.target(scratch);
+    const bool wants_integer = std::holds_alternative<std::int64_t*>(target);
+    const bool wants_bool = std::holds_alternative<bool*>(target);
+    if (wants_integer && node.is_integer()) return set(key.name, std::to_string(node.as_integer()->get()), origin);
+    if (wants_bool && node.is_boolean()) return set(key.name, node.as_boolean()->get() ? "true" : "false", origin);
+    if (!wants_integer && !wants_bool && node.is_string()) return set(key.name, node.as_string()->get(), origin);
+    const std::string wanted = wants_integer ? "an integer" : wants_bool ? "true or false" : "a string in quotes";
+    problem(origin, std::string(key.name) + " has the wrong type: expected " + wanted + " (" + type_text(key) + ")");
+  }
+
+  void unknown(std::string_view name, const std::string& origin) {
+    const std::string_view near = nearest_key(name);
+    problem(origin, "unknown key '" + std::string(name) + "'" +
+                        (near.empty() ? "; --print-config lists all" : ": did you mean '" + std::string(near) + "'?"));
+  }
+
+  Settings settings_;
+  std::vector<std::string> problems_;
+};
+
+fs::path drop_in_folder(const Sources& sources) {
+  if (!sources.folder.empty()) return sources.folder;
+  return fs::path(sources.file).replace_extension(".d");
+}
+
+void load_folder(Loader& loader, const fs::path& folder, bool required) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".toml") files.push_back(it->path());
+  }
+  if (error && (required || error != std::errc::no_such_file_or_directory)) {
+    loader.problem(folder.string(), error.message());
+  }
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) loader.file(file);
+}
+
+std::string section_of(const Key& key) {
+  const std::size_t dot = key.name.find('.');
+  return dot == std::string_view::npos ? "" : std::string(key.name.substr(0, dot));
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<Settings> load_settings(const Sources& sources) {
+  Loader loader;
+  if (sources.file != "none") {
+    std::error_code error;
+    if (fs::exists(sources.file, error)) {
+      loader.file(sources.file);
+    } else if (sources.file_required || (error && error != std::errc::no_such_file_or_directory)) {
+      loader.problem(sources.file, error ? error.message() : "no such file");
+    }
+    load_folder(loader, drop_in_folder(sources), !sources.folder.empty());
+  }
+  for (const auto& [name, text] : sources.flags) loader.set(name, text, "flag");
+  return loader.finish();
+}
+
+std::string print_toml(const Settings& settings) {
+  std::string text;
+  std::string section;
+  for (std::size_t i = 0; i < keys().size(); ++i) {
+    const Key& key = keys()[i];
+    if (section_of(key) != section) text += "\n";
+    section = section_of(key);
+    text += std::string(key.name) + " = " + value_toml(key, settings.config) + "  # " + settings.origins[i] + "\n";
+  }
+  return text;
+}
+
+std::string print_markdown() {
+  const Config defaults;
+  std::string text = "| key | type | default | unit | reload | meaning |\n|---|---|---|---|---|---|\n";
+  for (const Key& key : keys()) {
+    text += "| `" + std::string(key.name) + "` | " + escaped(type_text(key)) + " | `" + value_toml(key, defaults) +
+            "` | " + std::string(key.unit) + " | " + (key.reload ? "yes" : "no") + " | " + escaped(key.help) + " |\n";
+  }
+  return text;
+}
+
+}  // namespace railhead::config
