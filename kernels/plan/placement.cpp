@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "kernels/plan/slot_order.hpp"
+
 namespace railhead::kernels {
 namespace {
 
@@ -59,12 +61,11 @@ Result<ExpertMap> ExpertMap::create(uint32_t experts, std::vector<uint16_t> doma
   const auto ranks = static_cast<uint32_t>(domain_of_rank.size());
   const uint32_t domains = uint32_t{*std::max_element(domain_of_rank.begin(), domain_of_rank.end())} + 1;
   if (Status bad = check_domains(domain_of_rank, domains); !bad.ok()) return fail(std::move(bad));
-  if (experts > uint64_t{domains} * kMaxDomainExperts) {
+  const uint64_t most = std::min<uint64_t>(uint64_t{domains} * kMaxDomainExperts, kUnusedPlace);
+  if (experts > most) {
     return fail(Code::invalid_argument, "a group of " + std::to_string(experts) + " experts; at most " +
-                                            std::to_string(kMaxDomainExperts) + " fit in each of its " +
-                                            std::to_string(domains) + " domains");
+                                            std::to_string(most) + " fit into " + std::to_string(domains) + " domains");
   }
-
   std::vector<uint32_t> blocks;
   if (rank_of_expert.empty()) {
     blocks = contiguous_blocks(experts, ranks);

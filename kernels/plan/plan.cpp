@@ -5,15 +5,18 @@
 #include <new>
 #include <string>
 
+#include "kernels/plan/slot_order.hpp"
+
 namespace railhead::kernels {
 namespace {
 
-constexpr uint32_t kUnused = std::numeric_limits<uint32_t>::max();
+using plan_detail::DomainCounts;
+using plan_detail::DomainRun;
+
+constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 constexpr uint32_t kMaxTokens = std::numeric_limits<int32_t>::max();
 constexpr uint32_t kMaxSlots = std::numeric_limits<uint16_t>::max();
 constexpr uint32_t kMaxChannels = std::numeric_limits<uint16_t>::max();
-constexpr int kSlotBits = 16;
-constexpr size_t kCountingSortLimit = 32;
 
 template <class T>
 void grow(std::vector<T>& storage, size_t needed) {
@@ -57,7 +60,7 @@ Status translate_ids(const Routing& routing, const ExpertMap& map, uint32_t* pla
       if (static_cast<uint64_t>(id) < experts) {
         places[slot] = map.place_of(static_cast<uint32_t>(id));
       } else if (id == -1) {
-        places[slot] = kUnused;
+        places[slot] = kUnusedPlace;
       } else {
         return bad_id(token, slot, id, experts);
       }
@@ -66,35 +69,67 @@ Status translate_ids(const Routing& routing, const ExpertMap& map, uint32_t* pla
   return {};
 }
 
-// Keys are distinct. Counting the smaller keys of each has no branch to mispredict: 8 random keys take half the time of
-// an insertion sort.
-void sort_keys(uint64_t* keys, size_t count) {
-  if (count > kCountingSortLimit) {
-    std::sort(keys, keys + count);
-    return;
-  }
-  uint32_t position[kCountingSortLimit] = {};
-  uint64_t unsorted[kCountingSortLimit];
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t key = unsorted[i] = keys[i];
-    uint32_t smaller = 0;
-    for (size_t j = 0; j < i; ++j) {
-      const uint32_t before = unsorted[j] < key ? 1 : 0;
-      smaller += before;
-      position[j] += 1 - before;
-    }
-    position[i] = smaller;
-  }
-  for (size_t i = 0; i < count; ++i) keys[position[i]] = unsorted[i];
-}
+// Numbers the placements of token after token.
+class Numbering {
+ public:
+  // `domains` says where the counts of each domain are; all of them start at zero.
+  Numbering(const Routing& routing, const ExpertMap& map, const DomainCounts* domains, Placement* placements,
+            DomainRun* runs)
+      : routing_(routing), map_(map), domains_(domains), placements_(placements), runs_(runs) {}
 
-size_t gather_keys(const uint32_t* places, uint32_t top_k, uint64_t* keys) {
-  size_t used = 0;
-  for (uint32_t slot = 0; slot < top_k; ++slot) {
-    keys[used] = uint64_t{places[slot]} << kSlotBits | slot;
-    used += places[slot] != kUnused ? 1 : 0;
+  // `keys` are the used slots of the token in order.
+  void add_token(uint32_t token, uint32_t channel, std::span<const SlotKey> keys);
+
+  [[nodiscard]] uint64_t placements() const { return placement_count_; }
+  [[nodiscard]] size_t runs() const { return run_count_; }
+
+ private:
+  const Routing& routing_;
+  const ExpertMap& map_;
+  const DomainCounts* domains_;
+  Placement* placements_;
+  DomainRun* runs_;
+  uint64_t placement_count_ = 0;
+  size_t run_count_ = 0;
+};
+
+void Numbering::add_token(uint32_t token, uint32_t channel, std::span<const SlotKey> keys) {
+  const float* weights = routing_.weights == nullptr ? nullptr : routing_.weights + token * routing_.weight_pitch;
+  uint32_t last_place = kUnusedPlace;
+  uint32_t last_rank = kNone;
+  uint32_t last_domain = kNone;
+  DomainCounts counts{};
+  Placement* next = placements_ + placement_count_;
+  for (const SlotKey key : keys) {
+    const uint32_t place = place_of(key);
+    const uint16_t slot = slot_of(key);
+    const float weight = weights == nullptr ? 1.0F : weights[slot];
+    if (place == last_place) {
+      next[-1].weight += weight;
+      continue;
+    }
+    const ExpertHome& home = map_.home_at(place);
+    if (home.domain != last_domain) {
+      counts = domains_[home.domain];
+      ++counts.channels[channel];
+      runs_[run_count_++] = {{.first = static_cast<uint64_t>(next - placements_), .token = token, .count = 0},
+                             home.domain};
+    }
+    // Added, not branched on: with few ranks the branch would be a coin toss.
+    const uint32_t rank_rows = counts.ranks[home.local_rank] += home.rank != last_rank ? 1 : 0;
+    *next++ = {.domain = home.domain,
+               .local_rank = home.local_rank,
+               .expert = home.dense,
+               .slot = slot,
+               .expert_ordinal = counts.experts[home.dense]++,
+               .rank_ordinal = rank_rows - 1,
+               .weight = weight};
+    ++runs_[run_count_ - 1].run.count;
+    last_place = place;
+    last_rank = home.rank;
+    last_domain = home.domain;
   }
-  return used;
+  placement_count_ = static_cast<uint64_t>(next - placements_);
 }
 
 }  // namespace
@@ -111,6 +146,7 @@ Status Plan::build(const Routing& routing, const ExpertMap& map, uint32_t channe
   reserve(routing, map, channels);
   tokens_ = routing.tokens;
   channels_ = channels;
+  lay_out_slices(map);
   number(routing, map);
   sort_runs(map);
   return {};
@@ -129,7 +165,8 @@ Status Plan::translate(const Routing& routing, const ExpertMap& map) {
 void Plan::reserve(const Routing& routing, const ExpertMap& map, uint32_t channels) {
   const size_t domains = map.domains();
   const size_t most_runs = routing.tokens * std::min<size_t>(domains, routing.top_k);
-  grow(keys_, std::max<size_t>(routing.top_k, domains));
+  grow(keys_, std::max<size_t>(slot_key_room(routing.top_k), domains));
+  grow(counts_, domains);
   grow(token_first_, size_t{routing.tokens} + 1);
   grow(placements_, size_t{routing.tokens} * routing.top_k);
   grow(token_runs_, most_runs);
@@ -139,70 +176,32 @@ void Plan::reserve(const Routing& routing, const ExpertMap& map, uint32_t channe
   slices_.reserve(map.experts() + map.ranks() + domains * channels);
 }
 
-void Plan::number(const Routing& routing, const ExpertMap& map) {
+void Plan::lay_out_slices(const ExpertMap& map) {
   slice_first_.assign(1, 0);
   for (uint32_t domain = 0; domain < map.domains(); ++domain) {
     slice_first_.push_back(slice_first_.back() + slice_shape(map, static_cast<uint16_t>(domain), channels_).words());
   }
   slices_.assign(slice_first_.back(), 0);
-  token_run_count_ = 0;
-  token_first_[0] = 0;
-  uint64_t next = 0;
-  for (uint32_t channel = 0; channel < channels_; ++channel) {
-    const uint32_t end = channel_begin(tokens_, channels_, channel + 1);
-    for (uint32_t token = channel_begin(tokens_, channels_, channel); token < end; ++token) {
-      next = number_token(routing, map, token, channel, next);
-      token_first_[token + 1u] = next;
-    }
+  for (uint32_t domain = 0; domain < map.domains(); ++domain) {
+    const SliceShape shape = slice_shape(map, static_cast<uint16_t>(domain), channels_);
+    uint32_t* const experts = slices_.data() + slice_first_[domain];
+    counts_[domain] = {experts, experts + shape.experts, experts + shape.experts + shape.ranks};
   }
 }
 
-// Emits the placements of one token from index `first` on; returns the index after them.
-uint64_t Plan::number_token(const Routing& routing, const ExpertMap& map, uint32_t token, uint32_t channel,
-                            uint64_t first) {
-  const size_t used = gather_keys(places_.data() + size_t{token} * routing.top_k, routing.top_k, keys_.data());
-  sort_keys(keys_.data(), used);
-  const float* weights = routing.weights == nullptr ? nullptr : routing.weights + token * routing.weight_pitch;
-
-  uint32_t last_place = kUnused;
-  uint32_t last_rank = kUnused;
-  uint32_t last_domain = kUnused;
-  uint32_t* expert_count = nullptr;
-  uint32_t* rank_count = nullptr;
-  Run* run = nullptr;
-  uint64_t next = first;
-  for (size_t i = 0; i < used; ++i) {
-    const auto place = static_cast<uint32_t>(keys_[i] >> kSlotBits);
-    const auto slot = static_cast<uint16_t>(keys_[i]);
-    const float weight = weights == nullptr ? 1.0F : weights[slot];
-    if (place == last_place) {
-      placements_[next - 1].weight += weight;
-      continue;
+void Plan::number(const Routing& routing, const ExpertMap& map) {
+  Numbering numbering(routing, map, counts_.data(), placements_.data(), token_runs_.data());
+  token_first_[0] = 0;
+  for (uint32_t channel = 0; channel < channels_; ++channel) {
+    const uint32_t end = channel_begin(tokens_, channels_, channel + 1);
+    for (uint32_t token = channel_begin(tokens_, channels_, channel); token < end; ++token) {
+      const uint32_t* places = places_.data() + size_t{token} * routing.top_k;
+      const size_t used = order_slots(places, routing.top_k, keys_.data());
+      numbering.add_token(token, channel, {keys_.data(), used});
+      token_first_[token + 1u] = numbering.placements();
     }
-    const ExpertHome& home = map.home_at(place);
-    if (home.domain != last_domain) {
-      const SliceShape shape = slice_shape(map, home.domain, channels_);
-      expert_count = slices_.data() + slice_first_[home.domain];
-      rank_count = expert_count + shape.experts;
-      ++rank_count[shape.ranks + channel];
-      token_runs_[token_run_count_] = {{.first = next, .token = token, .count = 0}, home.domain};
-      run = &token_runs_[token_run_count_++].run;
-    }
-    // Added, not branched on: with few ranks the branch would be a coin toss.
-    rank_count[home.local_rank] += home.rank != last_rank ? 1 : 0;
-    placements_[next++] = {.domain = home.domain,
-                           .local_rank = home.local_rank,
-                           .expert = home.dense,
-                           .slot = slot,
-                           .expert_ordinal = expert_count[home.dense]++,
-                           .rank_ordinal = rank_count[home.local_rank] - 1,
-                           .weight = weight};
-    ++run->count;
-    last_place = place;
-    last_rank = home.rank;
-    last_domain = home.domain;
   }
-  return next;
+  token_run_count_ = numbering.runs();
 }
 
 // Runs were found in token order; the channel counts say where each (domain, channel) starts.

@@ -60,6 +60,22 @@ constexpr uint32_t channel_begin(uint32_t tokens, uint32_t channels, uint32_t c)
   return static_cast<uint32_t>(uint64_t{c} * tokens / channels);
 }
 
+namespace plan_detail {
+
+// The three parts of the slice of one domain.
+struct DomainCounts {
+  uint32_t* experts;
+  uint32_t* ranks;
+  uint32_t* channels;
+};
+
+struct DomainRun {
+  Run run;
+  uint16_t domain;
+};
+
+}  // namespace plan_detail
+
 // Reusable: a build allocates only where an earlier one was smaller. One thread builds; then any number may read.
 class Plan {
  public:
@@ -89,28 +105,24 @@ class Plan {
   }
 
  private:
-  struct DomainRun {
-    Run run;
-    uint16_t domain;
-  };
-
   Status translate(const Routing& routing, const ExpertMap& map);
   void reserve(const Routing& routing, const ExpertMap& map, uint32_t channels);
+  void lay_out_slices(const ExpertMap& map);
   void number(const Routing& routing, const ExpertMap& map);
-  uint64_t number_token(const Routing& routing, const ExpertMap& map, uint32_t token, uint32_t channel, uint64_t first);
   void sort_runs(const ExpertMap& map);
 
   uint32_t tokens_ = 0;
   uint32_t channels_ = 0;
-  std::vector<uint64_t> token_first_;  // tokens + 1 offsets into placements_
-  std::vector<Placement> placements_;  // by token; grows, never shrinks
-  std::vector<Run> runs_;              // by (domain, channel, token)
-  std::vector<uint64_t> run_first_;    // domains x channels + 1 offsets into runs_
-  std::vector<uint32_t> slices_;       // of all domains, one after the other
-  std::vector<size_t> slice_first_;    // domains + 1 offsets into slices_
-  std::vector<uint32_t> places_;       // scratch: tokens x top_k places
-  std::vector<uint64_t> keys_;         // scratch: sort keys of one token, later one cursor per domain
-  std::vector<DomainRun> token_runs_;  // scratch: runs in token order
+  std::vector<uint64_t> token_first_;               // tokens + 1 offsets into placements_
+  std::vector<Placement> placements_;               // by token; grows, never shrinks
+  std::vector<Run> runs_;                           // by (domain, channel, token)
+  std::vector<uint64_t> run_first_;                 // domains x channels + 1 offsets into runs_
+  std::vector<uint32_t> slices_;                    // of all domains, one after the other
+  std::vector<size_t> slice_first_;                 // domains + 1 offsets into slices_
+  std::vector<uint32_t> places_;                    // scratch: tokens x top_k places
+  std::vector<uint64_t> keys_;                      // scratch: sort keys of one token, later one cursor per domain
+  std::vector<plan_detail::DomainCounts> counts_;   // scratch: where the counts of each domain are in slices_
+  std::vector<plan_detail::DomainRun> token_runs_;  // scratch: runs in token order
   size_t token_run_count_ = 0;
 };
 
