@@ -36,8 +36,8 @@ elseif(RAILHEAD_SANITIZER)
 endif()
 
 if(RAILHEAD_SANITIZER)
-  # Line numbers are all that reports need. Against -O2 -g a test file compiles in 6.7 s in place of 15.0 with address, in
-  # 3.0 in place of 6.1 with thread (tests/unit/ipc/test_segment.cpp, g++ 12).
+  # Line numbers are all that reports need. Against -O2 -g a test file compiles in 6.7 s in place of 15.0 with address,
+  # in 3.0 in place of 6.1 with thread (tests/unit/ipc/test_segment.cpp, g++ 12).
   add_compile_options(-O1 -g1)
 endif()
 

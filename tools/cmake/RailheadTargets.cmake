@@ -28,7 +28,8 @@ endfunction()
 
 # What a sanitizer's run-time is told in every test; empty in other builds.
 if(RAILHEAD_SANITIZER STREQUAL "address")
-  set(RAILHEAD_TEST_ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1" "UBSAN_OPTIONS=print_stacktrace=1")
+  set(RAILHEAD_TEST_ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
+                                "UBSAN_OPTIONS=print_stacktrace=1")
 elseif(RAILHEAD_SANITIZER STREQUAL "thread")
   # die_after_fork=0: tests fork children out of programs that have threads.
   set(RAILHEAD_TEST_ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:second_deadlock_stack=1")
@@ -49,7 +50,7 @@ function(railhead_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(${name} TEST_PREFIX ${name}. TEST_LIST ${name}_tests DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} TEST_PREFIX ${name}. NO_PRETTY_VALUES TEST_LIST ${name}_tests DISCOVERY_TIMEOUT 60)
   # In a file that ctest reads after the discovery: gtest_discover_tests(PROPERTIES) cannot carry a list.
   set(properties_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)
   file(CONFIGURE OUTPUT ${properties_file} @ONLY CONTENT [[
