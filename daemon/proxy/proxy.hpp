@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fabric/fabric.hpp"
+#include "daemon/fabric/factory.hpp"
 #include "ipc/layout/daemon_page.hpp"
 #include "ipc/layout/group_segment.hpp"
 #include "ipc/layout/shape.hpp"
@@ -83,7 +83,9 @@ struct PeerReport {
   HostId host{};
   std::string state;    // connecting, up, down
   std::string detail;   // provider, address, error
-  std::uint64_t tx_bytes = 0, rx_bytes = 0, tx_writes = 0, rx_immediates = 0, duplicates = 0;
+  std::uint64_t tx_bytes = 0, tx_writes = 0, rx_immediates = 0;
+  std::uint64_t duplicates = 0;  // slots announced more than once
+  std::uint64_t strays = 0;      // immediates for a ring that is not open (any more)
 };
 struct ProxyReport {
   std::string fabric;
