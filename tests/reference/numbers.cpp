@@ -18,25 +18,18 @@ Word word_at(const std::byte* data, std::size_t index) {
 
 std::uint32_t element_bits(NumberType type, const std::byte* data, std::size_t index) {
   switch (type) {
-    case NumberType::raw:
-      return word_at<std::uint8_t>(data, index);
-    case NumberType::fp32:
-      return word_at<std::uint32_t>(data, index);
-    default:
-      return word_at<std::uint16_t>(data, index);
+    case NumberType::raw: return word_at<std::uint8_t>(data, index);
+    case NumberType::fp32: return word_at<std::uint32_t>(data, index);
+    default: return word_at<std::uint16_t>(data, index);
   }
 }
 
 bool is_quiet_nan(NumberType type, std::uint32_t bits) {
   switch (type) {
-    case NumberType::bf16:
-      return (bits & 0x7fc0u) == 0x7fc0u;
-    case NumberType::fp16:
-      return (bits & 0x7e00u) == 0x7e00u;
-    case NumberType::fp32:
-      return (bits & 0x7fc00000u) == 0x7fc00000u;
-    default:
-      return false;
+    case NumberType::bf16: return (bits & 0x7fc0u) == 0x7fc0u;
+    case NumberType::fp16: return (bits & 0x7e00u) == 0x7e00u;
+    case NumberType::fp32: return (bits & 0x7fc00000u) == 0x7fc00000u;
+    default: return false;
   }
 }
 
@@ -98,12 +91,9 @@ std::uint16_t float_to_fp16(float value) {
 
 float load(NumberType type, const std::byte* data, std::size_t index) {
   switch (type) {
-    case NumberType::bf16:
-      return bf16_to_float(word_at<std::uint16_t>(data, index));
-    case NumberType::fp16:
-      return fp16_to_float(word_at<std::uint16_t>(data, index));
-    default:
-      return word_at<float>(data, index);
+    case NumberType::bf16: return bf16_to_float(word_at<std::uint16_t>(data, index));
+    case NumberType::fp16: return fp16_to_float(word_at<std::uint16_t>(data, index));
+    default: return word_at<float>(data, index);
   }
 }
 
