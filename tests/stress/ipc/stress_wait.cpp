@@ -18,45 +18,51 @@ struct Table {
   alignas(64) std::uint64_t counts[2];
 };
 
-// Says round after round and waits for the other's answer; returns how often a wait ran into its tick.
+// A lost wake shows as a wait that only its tick ended; a few are granted to a machine that stalls.
+constexpr auto kLate = kMaxTick - 5ms;
+constexpr int kLateGranted = 5;
+
+// Says round after round and waits for the other's answer; returns how many waits were late, -1 after a timeout.
 int play(Table& table, int me, std::uint64_t rounds, const WaitPolicy& policy) {
-  int ticks = 0;
+  int late = 0;
   const int other = 1 - me;
-  for (std::uint64_t round = 1; round <= rounds; ++round) {
+  for (std::uint64_t round = 1; round <= rounds && late <= kLateGranted; ++round) {
     if (me == 0) {
       store_release(table.counts[0], round);
       notify(table.words[1], 1);
     }
+    const auto start = Deadline::Clock::now();
     const auto answered = [&] { return load_acquire(table.counts[other]) >= round; };
     WaitResult result;
-    while ((result = wait_until(table.words[me], 1, Deadline::after(20s), policy, answered)) == WaitResult::tick)
-      ++ticks;
+    do {
+      result = wait_until(table.words[me], 1, Deadline(start + 20s), policy, answered);
+    } while (result == WaitResult::tick);
     if (result != WaitResult::ready) return -1;
+    if (Deadline::Clock::now() - start >= kLate) ++late;
     if (me == 1) {
       store_release(table.counts[1], round);
       notify(table.words[0], 1);
     }
   }
-  return ticks;
+  return late;
 }
 
 class WaitStress : public ::testing::TestWithParam<WaitPolicy> {};
 
-// A lost wake would cost a tick of 100 ms; two ticks are allowed for a machine that stalls.
 TEST_P(WaitStress, PingPongLosesNoWake) {
   // Spinning on a core that somebody else needs takes a time slice per round.
   const std::uint64_t rounds = GetParam().spins > 0 ? 5'000 : 100'000;
   auto memory = Segment::create("wait", sizeof(Table));
   ASSERT_TRUE(memory);
   auto& table = *reinterpret_cast<Table*>(memory->data());
-  Child other([&] { return play(table, 1, rounds, GetParam()) >= 0 ? 0 : 1; });
+  Child other([&] { return play(table, 1, rounds, GetParam()); });
   const auto start = Deadline::Clock::now();
-  const int ticks = play(table, 0, rounds, GetParam());
+  const int late = play(table, 0, rounds, GetParam());
   const std::chrono::duration<double, std::micro> took = Deadline::Clock::now() - start;
-  EXPECT_GE(ticks, 0) << "timeout";
-  EXPECT_LE(ticks, 2);
-  EXPECT_EQ(other.wait(), 0);
-  std::printf("round trip %.2f us, ticks %d\n", took.count() / static_cast<double>(rounds), ticks);
+  ASSERT_GE(late, 0) << "timeout";
+  ASSERT_LE(late, kLateGranted);
+  EXPECT_LE(other.wait(), kLateGranted);
+  std::printf("round trip %.2f us, late %d\n", took.count() / static_cast<double>(rounds), late);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, WaitStress,
@@ -73,12 +79,18 @@ TEST(WaitStressKill, KilledSleeperDoesNotDisturbOthers) {
   auto memory = Segment::create("wait", sizeof(Table));
   ASSERT_TRUE(memory);
   auto& table = *reinterpret_cast<Table*>(memory->data());
+  const auto ticks_now = [] { return static_cast<std::uint64_t>(Deadline::Clock::now().time_since_epoch().count()); };
   int late = 0;
   for (std::uint64_t round = 1; round <= 50; ++round) {
     Child survivor([&] {
       const auto reached = [&] { return load_acquire(table.counts[0]) >= round; };
-      const auto result = wait_until(table.words[0], 1, Deadline::after(20s), kSleepAtOnce, reached);
-      return result == WaitResult::ready ? 0 : static_cast<int>(result);
+      const Deadline deadline = Deadline::after(20s);
+      WaitResult result;
+      do {
+        result = wait_until(table.words[0], 1, deadline, kSleepAtOnce, reached);
+      } while (result == WaitResult::tick);
+      if (result != WaitResult::ready) return 2;
+      return Deadline::Clock::duration(ticks_now() - load_relaxed(table.counts[1])) >= kLate / 2 ? 1 : 0;
     });
     {
       const Child victim([&] {
@@ -86,11 +98,14 @@ TEST(WaitStressKill, KilledSleeperDoesNotDisturbOthers) {
             wait_until(table.words[0], 1, Deadline::after(20s), kSleepAtOnce, [] { return false; }));
       });
     }
+    store_relaxed(table.counts[1], ticks_now());
     store_release(table.counts[0], round);
     notify(table.words[0], 1);
-    if (survivor.wait() != 0) ++late;
+    const int status = survivor.wait();
+    ASSERT_LE(status, 1) << "timeout";
+    late += status;
   }
-  EXPECT_LE(late, 1);
+  EXPECT_LE(late, kLateGranted);
 }
 
 }  // namespace
