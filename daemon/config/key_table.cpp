@@ -40,7 +40,8 @@ constexpr Key kKeys[] = {
     {"mesh.bind", [](Config& c) -> Target { return &c.mesh.bind; }, "tcp://HOST:PORT",
      "Address for other daemons; port 0 takes a free one. Beyond loopback it needs mesh.key_file."},
     {"mesh.advertise", [](Config& c) -> Target { return &c.mesh.advertise; }, "tcp://HOST:PORT",
-     "Address that other daemons dial, where it differs from mesh.bind; port 0 is the bound port."},
+     "Address that other daemons dial, where it differs from mesh.bind; port 0 is the bound port. Better an "
+     "address than a name."},
     {"mesh.key_file", [](Config& c) -> Target { return &c.mesh.key_file; }, "path",
      "Keys of the cluster, the same file on every host, made by 'epctl keygen FILE'."},
     {"mesh.insecure",

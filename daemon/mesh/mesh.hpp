@@ -41,7 +41,9 @@ struct MeshConfig {
 };
 
 struct PeerAddress {
-  std::string endpoint;  // may be empty towards a peer that is up
+  // An address rather than a name: ZeroMQ resolves names on the thread that serves all connections, so a slow resolver
+  // delays every peer. May be empty towards a peer that is up.
+  std::string endpoint;
   HostId host_id;
 };
 
@@ -51,8 +53,9 @@ struct PeerInfo {
   std::uint64_t round_trip_us = 0;  // of the last ping; 0 = none yet
 };
 
-// All are called on the mesh thread: they must be short (a thread stuck for `timeout` is lost to its peers), must not
-// throw, and may call send, retain and release. Empty ones are skipped.
+// All are called on the mesh thread, the first perhaps before Mesh::start has returned: they must be short (a thread
+// stuck for `timeout` is lost to its peers), must not throw, and may call send, retain and release. Empty ones are
+// skipped.
 struct MeshHandlers {
   std::function<void(const HostId& from, std::span<const std::byte> message)> on_message;
   std::function<void(const HostId& peer)> on_peer_up;

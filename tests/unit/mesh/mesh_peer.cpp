@@ -2,6 +2,7 @@
 // Usage: mesh_peer HEARTBEAT_MS TIMEOUT_MS [BIND]. Prints "ENDPOINT HOSTID", ends when its standard input does.
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -16,10 +17,10 @@ int main(int argc, char** argv) {
   config.timeout = std::chrono::milliseconds(std::atoi(argv[2]));
   if (argc > 3) config.bind = argv[3];
 
-  Mesh* mesh = nullptr;
+  std::atomic<Mesh*> mesh = nullptr;
   MeshHandlers handlers;
   handlers.on_message = [&mesh](const HostId& from, std::span<const std::byte> message) {
-    if (!mesh->send({"", from}, message).ok()) std::_Exit(3);
+    if (!mesh.load()->send({"", from}, message).ok()) std::_Exit(3);
   };
   auto started = Mesh::start(std::move(config), std::move(handlers));
   if (!started) {
@@ -27,7 +28,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   mesh = started->get();  // before anybody knows the address
-  std::printf("%s %s\n", mesh->endpoint().c_str(), mesh->host_id().hex().c_str());
+  std::printf("%s %s\n", (*started)->endpoint().c_str(), (*started)->host_id().hex().c_str());
   std::fflush(stdout);
   char byte = 0;
   while (::read(STDIN_FILENO, &byte, 1) > 0) {

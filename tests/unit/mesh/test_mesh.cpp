@@ -198,7 +198,7 @@ TEST(Mesh, FullQueueIsAnErrorAndNothingElseIsLost) {
   MeshNode a(config);
   MeshNode b;
   std::promise<void> gate;
-  b.on_text = [&gate, opened = gate.get_future().share()](const HostId&, const std::string&) { opened.wait(); };
+  b.on_text = [opened = gate.get_future().share()](const HostId&, const std::string&) { opened.wait(); };
   // b does not read: its socket, the connection and our queue fill up.
   const std::string filler(64 << 10, 'f');
   int queued = 0;
