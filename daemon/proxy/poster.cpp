@@ -35,8 +35,8 @@ void Poster::chunk(TxRing& ring, std::uint64_t sequence, std::uint32_t bytes) {
   send(ring, {.local = ring.rail->region,
               .local_offset = layout.tx_slot(ring.index, sequence),
               .bytes = bytes,
-              .remote = ring.slots,
-              .remote_offset = layout.tx_slot(0, sequence),  // slots of a ring lie alike on both sides
+              .remote = {ring.slots.key, 0},
+              .remote_offset = ring.slots.base + layout.tx_slot(0, sequence),  // a ring's slots lie alike on both sides
               .immediate = immediate_of(ring.name, sequence)});
 }
 
@@ -46,8 +46,8 @@ void Poster::header(HeaderTx& ring, std::uint64_t operation, std::uint32_t bytes
   send(ring, {.local = ring.rail->region,
               .local_offset = ring.rail->layout.header_slot(ring.index, operation),
               .bytes = bytes,
-              .remote = ring.slots,
-              .remote_offset = slot * shape.header_bytes(),
+              .remote = {ring.slots.key, 0},
+              .remote_offset = ring.slots.base + slot * shape.header_bytes(),
               .immediate = immediate_of(ring.name, operation - 1)});
 }
 
@@ -79,7 +79,8 @@ bool Poster::post(const fabric::Write& write) {
   Ring& ring = ring_of(write.context);
   const auto state = fabric_.post_write(write);
   if (!state) {
-    ring.path->group->fail(ring.path->domain, kNoRank, state.error());
+    // A lost peer: its end is on the way, with the reason, and fails every group that uses it.
+    if (state.error().code() != Code::peer_lost) ring.path->group->fail(ring.path->domain, kNoRank, state.error());
     return true;
   }
   if (*state == fabric::PostState::again) return false;

@@ -28,7 +28,7 @@ struct Ring {
 struct TxRing : Ring {
   Rail* rail = nullptr;
   std::uint32_t index = 0;
-  fabric::RemoteKey slots;      // of the peer's rx ring
+  fabric::RemoteKey slots;      // of the peer's rx ring; base = slot 0
   std::uint64_t submitted = 0;  // by the rank
   std::uint64_t posted = 0;     // accepted by the fabric; less while writes are queued
   std::uint64_t granted = 0;

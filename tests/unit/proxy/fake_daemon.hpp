@@ -296,7 +296,7 @@ class TestGroup {
     std::uint64_t wrong = 0;
     const auto deadline = soon();
     for (bool done = false; !done;) {
-      if (deadline.expired()) return false;
+      if (deadline.expired() || any_failure()) return false;
       done = true;
       bool any = false;
       for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -333,6 +333,16 @@ class TestGroup {
     return all;
   }
 
+  // Whether a daemon has reported a failure; says which.
+  bool any_failure() {
+    for (Daemon* const daemon : daemons_) {
+      for (const auto& failure : daemon->log(key).failures) {
+        ADD_FAILURE() << failure.status.to_string();
+        return true;
+      }
+    }
+    return false;
+  }
   GroupLog log(std::uint16_t domain) { return daemons_[domain]->log(key); }
   bool wait_failed(std::uint16_t domain) {
     return daemons_[domain]->wait(key, [](const GroupLog& log) { return !log.failures.empty(); });

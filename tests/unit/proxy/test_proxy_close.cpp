@@ -41,7 +41,8 @@ TEST_P(ProxyClose, NumbersComeBackUnderAnotherGeneration) {
   for (std::uint8_t id = 1; id <= 60; ++id) {
     TestGroup group(id, {&daemons[0], &daemons[1]});
     ASSERT_TRUE(group.establish());
-    for (const auto& ring : (*group.offers(0))[1].rings) {
+    const auto offers = group.offers(0);
+    for (const auto& ring : offers->at(1).rings) {
       const auto [known, fresh] = generations.try_emplace(ring.number, ring.generation);
       if (fresh) continue;
       EXPECT_EQ(ring.generation, known->second + 1);
