@@ -23,6 +23,7 @@ Result<PostState> OfiWrites::post(fid_ep* endpoint, fi_addr_t target, const Writ
   message.rma_iov_count = 1;
   message.context = &slot.provider;
   message.data = data;
+  // Measured on tcp, 16-byte writes: 3 % more per second. Providers with a doorbell gain a DMA read.
   const std::uint64_t inject = write.bytes <= domain_.info()->tx_attr->inject_size ? FI_INJECT : 0;
   const ssize_t rc = fi_writemsg(endpoint, &message, FI_COMPLETION | FI_REMOTE_CQ_DATA | inject);
   if (rc == 0) return PostState::posted;
