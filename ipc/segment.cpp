@@ -18,9 +18,12 @@
 namespace railhead::ipc {
 namespace {
 
-// Memory is taken in steps with a fresh look at what is free before each: ranks that start together all see the same
-// free memory at first. A multiple of the huge page; a look costs 0.1 ms, a step about 30 ms.
-constexpr std::size_t kPopulateStep = 64ULL << 20;
+// Memory is taken in steps with a fresh look at what is free before each, because ranks that start together all see the
+// same free memory at first. A step is at most 1/16 of what is free, so that as many at once do not overrun it (two
+// processes that took all in one step under one cgroup limit met the OOM killer). A look costs 0.1 ms, 64 MiB 30 ms.
+constexpr std::size_t kSmallestStep = 2ULL << 20;  // one huge page
+constexpr std::size_t kLargestStep = 64ULL << 20;
+constexpr std::size_t kStepShare = 16;
 
 // The kernel's "available" is an estimate: the last 1/32 of it is left alone.
 constexpr std::uint64_t kReserveShare = 32;
@@ -36,12 +39,13 @@ Status out_of_memory(std::string_view name, std::size_t needed, std::uint64_t fr
                                    std::to_string(free) + " (" + by + "): use smaller limits or free memory"};
 }
 
-Result<void> check_headroom(std::string_view name, std::size_t needed) {
+// Bytes that may be used, at least `needed`.
+Result<std::uint64_t> check_headroom(std::string_view name, std::size_t needed) {
   const auto headroom = memory_headroom();
   if (!headroom) return fail(headroom.error());
   const std::uint64_t usable = headroom->free_bytes - headroom->free_bytes / kReserveShare;
   if (needed > usable) return fail(out_of_memory(name, needed, usable, headroom->limited_by));
-  return {};
+  return usable;
 }
 
 Status step_failure(std::string_view name, std::size_t needed, const char* call, int error) {
@@ -76,11 +80,12 @@ int prefault(std::byte* data, std::size_t bytes, Access access) {
 // fallocate first: it answers with an error where a touch would answer with SIGBUS, and both together cost no more than
 // populating alone (512 MB: 250 ms against 340-390). Not for huge pages, because fallocate would take small ones.
 Result<void> populate(std::string_view name, int fd, std::byte* data, std::size_t bytes, bool huge) {
-  for (std::size_t at = 0; at < bytes; at += kPopulateStep) {
-    if (at > 0) {
-      if (const auto enough = check_headroom(name, bytes - at); !enough) return enough;
-    }
-    const std::size_t step = std::min(kPopulateStep, bytes - at);
+  std::size_t step = 0;
+  for (std::size_t at = 0; at < bytes; at += step) {
+    const auto usable = check_headroom(name, bytes - at);
+    if (!usable) return fail(usable.error());
+    const auto share = std::clamp<std::uint64_t>(*usable / kStepShare, kSmallestStep, kLargestStep);
+    step = std::min(static_cast<std::size_t>(share) / kSmallestStep * kSmallestStep, bytes - at);
     if (!huge) {
       if (const int error = fallocate_retrying(fd, at, step))
         return fail(step_failure(name, bytes, "fallocate", error));

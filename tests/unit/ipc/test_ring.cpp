@@ -40,6 +40,17 @@ TEST(Ring, EmptyMemoryHoldsNothingInAnyGeneration) {
   }
 }
 
+// Zeroed memory must not look like a descriptor at any position, nor the lap before like this one.
+TEST(RingCursor, TagIsNeverZeroAndDiffersFromTheLapBefore) {
+  RingCursor cursor(1, 0);
+  for (int lap = 0; lap < 5000; ++lap) {
+    const std::uint64_t before = cursor.tag();
+    ASSERT_NE(before, 0U) << lap;
+    cursor.advance();
+    ASSERT_NE(cursor.tag(), before) << lap;
+  }
+}
+
 TEST(Ring, KeepsOrderOverManyLaps) {
   for (const std::uint32_t capacity : {1U, 2U, 8U}) {
     Ring ring(capacity);

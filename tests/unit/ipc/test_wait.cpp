@@ -83,6 +83,14 @@ TEST(Wait, NotifyWithoutSleepersChangesNothing) {
   EXPECT_EQ(word.sleep_mask, 0b100U);
 }
 
+TEST(Wait, NotifyLeavesTheSleepersOfOtherEventsAnnounced) {
+  WakeWord word{};
+  word.sleep_mask = 0b110;
+  notify(word, 0b011);
+  EXPECT_EQ(word.sleep_mask, 0b100U);
+  EXPECT_EQ(word.value, 1U);
+}
+
 TEST(Wait, OneNotifyWakesAllThatWaitForIt) {
   WakeWord word{};
   std::atomic<int> data{0};
