@@ -63,9 +63,8 @@ struct GroupLog {
 // A proxy and what it says. Test thread and proxy thread share the logs.
 class Daemon {
  public:
-  Daemon(std::uint8_t id, fabric::FabricConfig fabric) {
+  Daemon(std::uint8_t id, fabric::FabricConfig fabric, ProxyConfig config = {}) {
     host.fill(id);
-    ProxyConfig config;
     config.host = host;
     config.fabric = std::move(fabric);
     config.page = reinterpret_cast<ipc::DaemonPage*>(page_.data());
