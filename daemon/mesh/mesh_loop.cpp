@@ -272,14 +272,15 @@ Result<MeshLoop::Peer*> MeshLoop::find_or_add(const PeerAddress& address) {
 void MeshLoop::mark_up(Peer& peer) {
   changed_ = true;
   if (std::exchange(peer.up, true)) return;
+  publish();  // who is told may look
   if (handlers_.on_peer_up) handlers_.on_peer_up(peer.address.host_id);
 }
 
 void MeshLoop::lose(const HostId& id, const Status& reason) {
   const auto entry = peers_.extract(id);
   if (entry.empty()) return;
-  changed_ = true;
   if (!entry.mapped().inbound.empty()) routes_.erase(entry.mapped().inbound);
+  publish();  // who is told may look
   for (const zmq::message_t& message : entry.mapped().pending) outbox_->message_left(entry.key(), message.size());
   if (handlers_.on_peer_down && !stopping_) handlers_.on_peer_down(entry.key(), reason);
 }

@@ -24,7 +24,7 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-// Everything is guarded by `mutex`; wait() re-tests after each event.
+// Everything is guarded by `mutex`, which wait() holds while it tests; tests read through the copies.
 struct MeshLog {
   std::mutex mutex;
   std::condition_variable changed;
@@ -57,6 +57,16 @@ struct MeshLog {
     return reason;
   }
 
+  std::vector<std::pair<HostId, std::string>> all_messages() { return copy(messages); }
+  std::vector<std::pair<HostId, Status>> all_downs() { return copy(downs); }
+  std::vector<Status> all_refused() { return copy(refused); }
+  std::map<HostId, int> all_ups() { return copy(ups); }
+
+  template <class T>
+  T copy(const T& part) {
+    const std::lock_guard lock(mutex);
+    return part;
+  }
   template <class Change>
   void note(Change change) {
     const std::lock_guard lock(mutex);

@@ -33,9 +33,8 @@ void exchange(MeshNode& from, MeshNode& to, int count) {
 }
 void expect_in_order(MeshNode& node, const std::vector<HostId>& senders, int count) {
   ASSERT_TRUE(node.log.wait_messages(senders.size() * static_cast<std::size_t>(count)));
-  const std::lock_guard lock(node.log.mutex);
   std::map<HostId, int> next;
-  for (const auto& [from, text] : node.log.messages) ASSERT_EQ(text, std::to_string(next[from]++)) << from.hex();
+  for (const auto& [from, text] : node.log.all_messages()) ASSERT_EQ(text, std::to_string(next[from]++)) << from.hex();
   for (const HostId& sender : senders) EXPECT_EQ(next[sender], count);
 }
 
@@ -88,7 +87,7 @@ TEST_P(MeshKeyed, LargestMessageArrivesWholeAndOneMoreByteIsRefused) {
   for (std::size_t i = 0; i < big.size(); i += 4099) big[i] = static_cast<char>(i);
   ASSERT_TRUE(a.send(b.address(), big).ok());
   ASSERT_TRUE(b.log.wait_messages(1));
-  EXPECT_TRUE(b.log.messages[0].second == big);
+  EXPECT_TRUE(b.log.all_messages()[0].second == big);
   big += 'x';
   EXPECT_EQ(a.send(b.address(), big).code(), Code::limit_exceeded);
 }
@@ -98,7 +97,7 @@ TEST(Mesh, EmptyMessageIsAMessage) {
   MeshNode b;
   ASSERT_TRUE(a.send(b.address(), "").ok());
   ASSERT_TRUE(b.log.wait_messages(1));
-  EXPECT_EQ(b.log.messages[0].second, "");
+  EXPECT_EQ(b.log.all_messages()[0].second, "");
 }
 
 TEST(Mesh, WrongKeyIsRefusedWithAPointerToTheKeyFile) {
@@ -118,9 +117,8 @@ TEST(Mesh, WrongKeyIsRefusedWithAPointerToTheKeyFile) {
     EXPECT_EQ(reason->code(), Code::permission) << reason->to_string();
     EXPECT_NE(reason->message().find("mesh.key_file"), std::string::npos) << reason->message();
   }
-  const std::lock_guard lock(server.log.mutex);
-  EXPECT_TRUE(server.log.messages.empty());
-  EXPECT_TRUE(server.log.ups.empty());
+  EXPECT_TRUE(server.log.all_messages().empty());
+  EXPECT_TRUE(server.log.all_ups().empty());
 }
 
 TEST(Mesh, WithoutKeysOnlyLoopbackUnlessInsecure) {
@@ -212,9 +210,9 @@ TEST(Mesh, FullQueueIsAnErrorAndNothingElseIsLost) {
   EXPECT_NE(last.message().find("(limit 8)"), std::string::npos) << last.message();
   gate.set_value();
   ASSERT_TRUE(b.log.wait_messages(static_cast<std::size_t>(queued)));
-  const std::lock_guard lock(b.log.mutex);
+  const auto messages = b.log.all_messages();
   for (int i = 0; i < queued; ++i) {
-    EXPECT_EQ(b.log.messages[static_cast<std::size_t>(i)].second, std::to_string(i) + filler);
+    EXPECT_EQ(messages[static_cast<std::size_t>(i)].second, std::to_string(i) + filler);
   }
 }
 
@@ -238,7 +236,7 @@ TEST(Mesh, AnswersGoBackWithoutAnEndpoint) {
   ASSERT_TRUE(a.mesh->retain(b.address()).ok());
   ASSERT_TRUE(a.send(b.address(), "hello").ok());
   ASSERT_TRUE(a.log.wait_messages(1));
-  EXPECT_EQ(a.log.messages[0].second, "re: hello");
+  EXPECT_EQ(a.log.all_messages()[0].second, "re: hello");
 }
 
 TEST(Mesh, LinkLivesAsLongAsEitherSideRetains) {
@@ -257,10 +255,7 @@ TEST(Mesh, LinkLivesAsLongAsEitherSideRetains) {
   // Still retained once by b: the link must work.
   ASSERT_TRUE(a.send(b.address(), "still here").ok());
   ASSERT_TRUE(b.log.wait_messages(1));
-  {
-    const std::lock_guard lock(a.log.mutex);
-    EXPECT_TRUE(a.log.downs.empty());
-  }
+  EXPECT_TRUE(a.log.all_downs().empty());
   ASSERT_TRUE(b.mesh->release(a.id()).ok());
   for (auto [node, peer] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
     const auto reason = node->log.wait_down(peer->id());
@@ -289,8 +284,8 @@ TEST(Mesh, RetainAndReleaseRacingFromBothSidesLoseNothing) {
   other.join();
   expect_in_order(a, {b.id()}, 500);
   expect_in_order(b, {a.id()}, 500);
-  for (const auto* log : {&a.log, &b.log}) {
-    for (const auto& [peer, reason] : log->downs) EXPECT_TRUE(reason.ok()) << reason.to_string();
+  for (auto* log : {&a.log, &b.log}) {
+    for (const auto& [peer, reason] : log->all_downs()) EXPECT_TRUE(reason.ok()) << reason.to_string();
   }
 }
 

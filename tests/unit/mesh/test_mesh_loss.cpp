@@ -22,7 +22,7 @@ MeshConfig quick() {
 }
 
 void greet(MeshNode& node, const PeerProcess& peer) {
-  const std::size_t before = node.log.messages.size();
+  const std::size_t before = node.log.all_messages().size();
   ASSERT_TRUE(node.mesh->retain(peer.address).ok());
   ASSERT_TRUE(node.send(peer.address, "hello").ok());
   ASSERT_TRUE(node.log.wait_messages(before + 1));
@@ -80,11 +80,11 @@ TEST(MeshLoss, RestartAtTheSameEndpointWithANewIdWorksAndTheOldIdIsNamed) {
   ASSERT_EQ(second.address.endpoint, first.address.endpoint);
   greet(node, second);
   // The old identity at that address is gone, and the error says who lives there now.
-  const std::size_t downs = node.log.downs.size();
+  const std::size_t downs = node.log.all_downs().size();
   ASSERT_TRUE(node.send(first.address, "are you there?").ok());
   ASSERT_TRUE(node.log.wait([&] { return node.log.downs.size() > downs; }));
-  EXPECT_EQ(node.log.downs.back().first, first.address.host_id);
-  EXPECT_NE(node.log.downs.back().second.message().find(second.address.host_id.hex()), std::string::npos);
+  EXPECT_EQ(node.log.all_downs().back().first, first.address.host_id);
+  EXPECT_NE(node.log.all_downs().back().second.message().find(second.address.host_id.hex()), std::string::npos);
 }
 
 TEST(MeshLoss, SecondDaemonWithTheSameIdIsRefused) {
@@ -103,7 +103,7 @@ TEST(MeshLoss, SecondDaemonWithTheSameIdIsRefused) {
   // The first one never noticed.
   ASSERT_TRUE(first.send(node.address(), "still me").ok());
   ASSERT_TRUE(node.log.wait_messages(1));
-  EXPECT_TRUE(first.log.downs.empty());
+  EXPECT_TRUE(first.log.all_downs().empty());
 }
 
 TEST(MeshLoss, OwnIdAtTheOtherEndIsNamed) {
@@ -157,7 +157,7 @@ TEST(MeshLoss, OtherProtocolVersionIsRefusedByName) {
   EXPECT_EQ(static_cast<Code>(answer.number), Code::version_mismatch);
   EXPECT_NE(answer.text.find("77"), std::string::npos) << answer.text;
   ASSERT_TRUE(node.log.wait([&] { return !node.log.refused.empty(); }));
-  EXPECT_EQ(node.log.refused[0].code(), Code::version_mismatch);
+  EXPECT_EQ(node.log.all_refused()[0].code(), Code::version_mismatch);
 }
 
 TEST(MeshLoss, DataBeforeHelloIsTurnedAway) {
@@ -166,7 +166,7 @@ TEST(MeshLoss, DataBeforeHelloIsTurnedAway) {
   Frame data;
   raw.say({encode_frame(data), "smuggled"});
   EXPECT_EQ(raw.answer().kind, FrameKind::refuse);
-  EXPECT_TRUE(node.log.messages.empty());
+  EXPECT_TRUE(node.log.all_messages().empty());
 }
 
 TEST(MeshLoss, GarbageEndsThePeerButNotTheDaemon) {
