@@ -39,12 +39,13 @@ Status out_of_memory(std::string_view name, std::size_t needed, std::uint64_t fr
                                    std::to_string(free) + " (" + by + "): use smaller limits or free memory"};
 }
 
-// Bytes that may be used, at least `needed`.
-Result<std::uint64_t> check_headroom(std::string_view name, std::size_t needed) {
+// Bytes that may still be used, at least `needed - taken`. The message counts what is taken as free, because it will
+// be.
+Result<std::uint64_t> check_headroom(std::string_view name, std::size_t needed, std::size_t taken) {
   const auto headroom = memory_headroom();
   if (!headroom) return fail(headroom.error());
   const std::uint64_t usable = headroom->free_bytes - headroom->free_bytes / kReserveShare;
-  if (needed > usable) return fail(out_of_memory(name, needed, usable, headroom->limited_by));
+  if (needed - taken > usable) return fail(out_of_memory(name, needed, usable + taken, headroom->limited_by));
   return usable;
 }
 
@@ -82,7 +83,7 @@ int prefault(std::byte* data, std::size_t bytes, Access access) {
 Result<void> populate(std::string_view name, int fd, std::byte* data, std::size_t bytes, bool huge) {
   std::size_t step = 0;
   for (std::size_t at = 0; at < bytes; at += step) {
-    const auto usable = check_headroom(name, bytes - at);
+    const auto usable = check_headroom(name, bytes, at);
     if (!usable) return fail(usable.error());
     const auto share = std::clamp<std::uint64_t>(*usable / kStepShare, kSmallestStep, kLargestStep);
     step = std::min(static_cast<std::size_t>(share) / kSmallestStep * kSmallestStep, bytes - at);
@@ -154,7 +155,7 @@ Result<Segment> Segment::create(std::string_view name, std::size_t bytes, Segmen
                 quoted(name) + " of " + std::to_string(bytes) + " bytes: use 1 to " + std::to_string(kMaxBytes));
   }
   const std::size_t rounded = align_up(bytes, page_bytes());
-  if (const auto enough = check_headroom(name, rounded); !enough) return fail(enough.error());
+  if (const auto enough = check_headroom(name, rounded, 0); !enough) return fail(enough.error());
 
   UniqueFd fd(::memfd_create(("railhead:" + std::string(name)).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return fail(system_status(quoted(name) + ": memfd_create", errno));
