@@ -7,7 +7,9 @@
 namespace railhead::daemon::rail {
 namespace {
 
-std::string number(std::uint64_t value) { return std::to_string(value); }
+std::string number(std::uint64_t value) {
+  return std::to_string(value);
+}
 
 void fail_path(const Path& path, const std::string& what) {
   path.group->fail(path.domain, kNoRank,
@@ -31,15 +33,12 @@ void Arrivals::immediate(Peer& peer, std::uint32_t word) {
   const bool data = ring->role == Role::rx_chunk;
   RxWindow& window = data ? static_cast<RxRing*>(ring)->window : static_cast<HeaderRx*>(ring)->window;
   switch (window.arrive(immediate.sequence)) {
-    case RxWindow::Arrival::duplicate:
-      ++peer.counts.duplicates;
-      return;
+    case RxWindow::Arrival::duplicate: ++peer.counts.duplicates; return;
     case RxWindow::Arrival::outside:
       fail_path(*ring->path, "slot " + number(immediate.sequence) + " (mod 1024) of ring " + number(immediate.ring) +
                                  ", which has received " + number(window.prefix()) + " and cannot take it yet");
       return;
-    case RxWindow::Arrival::fresh:
-      break;
+    case RxWindow::Arrival::fresh: break;
   }
   if (data) {
     slot(*static_cast<RxRing*>(ring));

@@ -34,11 +34,12 @@ bool settled(const Path& path) {
   });
 }
 
-void Closing::begin(Group& group) {
+void Closing::begin(Group& group, CloseMode mode) {
   if (group.closing) return;
   group.stopped = true;
   group.closing = true;
-  group.close_deadline = std::chrono::steady_clock::now() + kQuiesceTime;
+  group.close_deadline = mode == CloseMode::drain ? std::chrono::steady_clock::time_point::max()
+                                                  : std::chrono::steady_clock::now() + kQuiesceTime;
   Poster::drop_queued(group);
 }
 

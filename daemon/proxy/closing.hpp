@@ -11,7 +11,7 @@ class Closing {
  public:
   Closing(fabric::Fabric& fabric, Peers& peers) : fabric_(fabric), peers_(peers) {}
 
-  void begin(Group& group);
+  void begin(Group& group, CloseMode mode);
   // True when the group's registrations are gone; it was reported and can be dropped.
   bool step(Group& group);
 

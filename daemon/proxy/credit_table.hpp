@@ -8,8 +8,8 @@
 #include <memory>
 #include <optional>
 
-#include "daemon/proxy/ring_numbers.hpp"
 #include "daemon/proxy/nic_memory.hpp"
+#include "daemon/proxy/ring_numbers.hpp"
 #include "ipc/wire.hpp"
 
 namespace railhead::daemon::rail {

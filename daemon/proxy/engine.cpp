@@ -23,7 +23,7 @@ Engine::~Engine() {
 bool Engine::step() {
   bool any = false;
   for (const auto& group : groups_) {
-    if (!group->stopped && submissions_.step(*group)) any = true;
+    if (step_submissions(*group)) any = true;
   }
   if (poll_fabric()) any = true;
   for (const auto& [host, peer] : peers_.all()) {
@@ -38,7 +38,8 @@ bool Engine::step() {
 
 bool Engine::must_look_soon() const {
   return std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return !group->waiting.empty(); }) ||
-         std::any_of(peers_.all().begin(), peers_.all().end(), [](const auto& item) { return !item.second->queue.empty(); });
+         std::any_of(peers_.all().begin(), peers_.all().end(),
+                     [](const auto& item) { return !item.second->queue.empty(); });
 }
 
 bool Engine::poll_fabric() {
@@ -49,18 +50,12 @@ bool Engine::poll_fabric() {
 
 void Engine::handle(const fabric::Event& event) {
   switch (event.kind) {
-    case fabric::Event::Kind::write_done:
-      poster_.done(event.context);
-      return;
-    case fabric::Event::Kind::write_failed:
-      poster_.failed(event.context, event.status);
-      return;
+    case fabric::Event::Kind::write_done: poster_.done(event.context); return;
+    case fabric::Event::Kind::write_failed: poster_.failed(event.context, event.status); return;
     case fabric::Event::Kind::immediate:
       if (Peer* const peer = peers_.find(event.peer)) arrivals_.immediate(*peer, event.immediate);
       return;
-    case fabric::Event::Kind::peer_up:
-      peers_.on_up(event.peer);
-      return;
+    case fabric::Event::Kind::peer_up: peers_.on_up(event.peer); return;
     case fabric::Event::Kind::peer_down:
       peers_.on_down(event.peer, event.status);
       peers_.forget_unused();
@@ -114,14 +109,32 @@ void Engine::connect(const GroupKey& key, std::uint16_t domain, const WireOffer&
   peers_.connect(*path, offer);
 }
 
-void Engine::close(const GroupKey& key) {
+void Engine::close(const GroupKey& key, CloseMode mode) {
   Group* const group = find(key);
   if (group == nullptr) {
     events_.closed(key);
   } else if (!group->closing) {
-    closing_.begin(*group);
-    ++closing_groups_;
+    if (mode == CloseMode::drain && !group->stopped) {
+      group->draining = true;
+    } else {
+      begin_closing(*group, CloseMode::abandon);
+    }
   }
+}
+
+void Engine::begin_closing(Group& group, CloseMode mode) {
+  closing_.begin(group, mode);
+  ++closing_groups_;
+}
+
+// A draining group closes once its ranks' submissions have run dry and nothing of it waits to be posted.
+bool Engine::step_submissions(Group& group) {
+  const bool any = !group.stopped && submissions_.step(group);
+  if (any || !group.draining || group.closing) return any;
+  const bool held = std::any_of(group.rails.begin(), group.rails.end(), [](const Rail& rail) { return rail.held; });
+  if (!group.stopped && (held || Poster::has_queued(group))) return false;
+  begin_closing(group, group.stopped ? CloseMode::abandon : CloseMode::drain);
+  return true;
 }
 
 void Engine::peer_quiesced(const GroupKey& key, std::uint16_t domain, Posted posted) {

@@ -27,7 +27,7 @@ class Engine {
 
   void open(GroupRails rails);
   void connect(const GroupKey& key, std::uint16_t domain, const WireOffer& offer);
-  void close(const GroupKey& key);
+  void close(const GroupKey& key, CloseMode mode);
   void peer_quiesced(const GroupKey& key, std::uint16_t domain, Posted posted);
   void peer_lost(const HostId& host, const Status& reason) { peers_.close(host, reason); }
   [[nodiscard]] ProxyReport report() const;
@@ -38,6 +38,8 @@ class Engine {
   bool poll_fabric();
   void handle(const fabric::Event& event);
   bool step_closing();
+  bool step_submissions(Group& group);
+  void begin_closing(Group& group, CloseMode mode);
   [[nodiscard]] Group* find(const GroupKey& key) const;
   Path* find_path(const GroupKey& key, std::uint16_t domain) const;
 

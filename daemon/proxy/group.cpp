@@ -82,8 +82,8 @@ Result<std::unique_ptr<Group>> Group::create(GroupRails memory, const ProxyEvent
 Result<void> Group::add_rails() {
   rails.reserve(source_.ranks.size());
   for (const RailMemory& memory : source_.ranks) {
-    auto words = ipc::RailWordsDaemon::attach(memory.words, ipc::RailWordsLayout(shape(), memory.rank),
-                                              source_.generation);
+    auto words =
+        ipc::RailWordsDaemon::attach(memory.words, ipc::RailWordsLayout(shape(), memory.rank), source_.generation);
     if (!words) return railhead::fail(words.error());
     Rail& rail = rails.emplace_back(*words, shape(), memory.rank);
     add_rings(rail, shape(), domain(), paths);

@@ -35,10 +35,10 @@ struct Path {
   std::uint16_t domain = 0;
   Peer* peer = nullptr;  // null for the own domain
   State state = State::opened;
-  fabric::RemoteKey credits;       // the peer's credit table
-  std::uint64_t outstanding = 0;   // posted writes whose end was not reported yet
-  bool failed = false;             // reported
-  bool quiesced = false;           // reported
+  fabric::RemoteKey credits;      // the peer's credit table
+  std::uint64_t outstanding = 0;  // posted writes whose end was not reported yet
+  bool failed = false;            // reported
+  bool quiesced = false;          // reported
   std::optional<Posted> peer_posted;
   std::vector<Ring*> inbound;   // ours, in the peer's numbering table
   std::vector<Ring*> outbound;  // the peer's
@@ -61,12 +61,13 @@ class Group {
   [[nodiscard]] const GroupRails& source() const noexcept { return source_; }
   [[nodiscard]] const ProxyEvents& events() const noexcept { return *events_; }
 
-  std::vector<Rail> rails;            // by local index
-  std::vector<Path> paths;            // by domain
-  std::vector<HeaderRx> headers;      // of remote ranks
-  std::vector<HeaderRx*> waiting;     // headers that arrived before their window opened
-  NicMemory own;                      // header slots of remote ranks, then credit sources
-  bool stopped = false;               // no further submissions
+  std::vector<Rail> rails;         // by local index
+  std::vector<Path> paths;         // by domain
+  std::vector<HeaderRx> headers;   // of remote ranks
+  std::vector<HeaderRx*> waiting;  // headers that arrived before their window opened
+  NicMemory own;                   // header slots of remote ranks, then credit sources
+  bool stopped = false;            // no further submissions
+  bool draining = false;              // closes when everything submitted is posted
   bool closing = false;
   std::chrono::steady_clock::time_point close_deadline;
 

@@ -8,8 +8,7 @@
 namespace railhead::daemon::rail {
 
 Result<NicMemory> NicMemory::create(fabric::Fabric& fabric, std::size_t bytes) {
-  void* const data =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (data == MAP_FAILED) {
     return fail(system_status("mapping " + std::to_string(bytes) + " bytes for the NIC", errno));
   }

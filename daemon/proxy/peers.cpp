@@ -116,16 +116,15 @@ void Peers::close_all() {
 void Peers::end(Peer& peer, const Status& reason) {
   by_connection_.erase(peer.connection);
   peer.state = Peer::State::down;
-  peer.reason = Status(reason.code(), "the path to the daemon of host " + short_name(peer.host) +
-                                          " is gone: " + reason.message());
+  peer.reason = Status(reason.code(),
+                       "the path to the daemon of host " + short_name(peer.host) + " is gone: " + reason.message());
   peer.queue.clear();
   for (Path* const path : peer.paths) path_down(*path, peer.reason);
 }
 
 void Peers::forget_unused() {
-  std::erase_if(peers_, [](const auto& item) {
-    return item.second->paths.empty() && item.second->state == Peer::State::down;
-  });
+  std::erase_if(peers_,
+                [](const auto& item) { return item.second->paths.empty() && item.second->state == Peer::State::down; });
 }
 
 Peer* Peers::find(fabric::PeerId connection) const {

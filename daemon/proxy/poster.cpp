@@ -5,7 +5,9 @@
 namespace railhead::daemon::rail {
 namespace {
 
-Ring& ring_of(std::uint64_t context) { return *reinterpret_cast<Ring*>(context); }
+Ring& ring_of(std::uint64_t context) {
+  return *reinterpret_cast<Ring*>(context);
+}
 
 // The ring's count of slots that the fabric took; credits are no slots.
 std::uint64_t* posted_of(Ring& ring) {
@@ -22,9 +24,8 @@ void settle(Ring& ring) {
 }
 
 std::uint32_t immediate_of(RingName ring, std::uint64_t sequence) {
-  return ipc::Immediate{.ring = ring.number,
-                        .sequence = static_cast<std::uint16_t>(sequence & 0x3ff),
-                        .generation = ring.generation}
+  return ipc::Immediate{
+      .ring = ring.number, .sequence = static_cast<std::uint16_t>(sequence & 0x3ff), .generation = ring.generation}
       .encode();
 }
 
@@ -99,6 +100,14 @@ bool Poster::retry(Peer& peer) {
     any = true;
   }
   return any;
+}
+
+bool Poster::has_queued(const Group& group) {
+  return std::any_of(group.paths.begin(), group.paths.end(), [](const Path& path) {
+    return path.peer != nullptr &&
+           std::any_of(path.peer->queue.begin(), path.peer->queue.end(),
+                       [&path](const fabric::Write& write) { return ring_of(write.context).path == &path; });
+  });
 }
 
 void Poster::drop_queued(Group& group) {

@@ -20,6 +20,7 @@ class Poster {
   // Posts what had to wait. True if anything could be.
   bool retry(Peer& peer);
   // Takes back what still waits for a group.
+  [[nodiscard]] static bool has_queued(const Group& group);
   static void drop_queued(Group& group);
 
   void done(std::uint64_t context);

@@ -1,7 +1,8 @@
-// A proxy: one thread that owns a fabric endpoint, the connections to peer daemons, and the rails of the groups that were
-// given to it. It turns submissions of local ranks into fabric writes, publishes what arrives, returns credits, carries
-// operation headers, and quiesces before anything is withdrawn. No locks on its data path: the control thread talks to it
-// through a command queue and hears back through callbacks, which run on the proxy thread and must only hand over.
+// A proxy: one thread that owns a fabric endpoint, the connections to peer daemons, and the rails of the groups that
+// were given to it. It turns submissions of local ranks into fabric writes, publishes what arrives, returns credits,
+// carries operation headers, and quiesces before anything is withdrawn. No locks on its data path: the control thread
+// talks to it through a command queue and hears back through callbacks, which run on the proxy thread and must only
+// hand over.
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@ using Token = std::array<std::uint8_t, 16>;
 // presence in the proxy (close_group reports when they may go).
 struct RailMemory {
   std::uint16_t rank = 0;
-  std::byte* rail = nullptr;   // rail segment, ipc::RailSegmentLayout
+  std::byte* rail = nullptr;  // rail segment, ipc::RailSegmentLayout
   std::uint64_t rail_bytes = 0;
   std::byte* words = nullptr;  // rail words, ipc::RailWordsLayout
 };
@@ -35,10 +36,10 @@ struct RailMemory {
 struct GroupRails {
   GroupKey key{};
   std::shared_ptr<const ipc::GroupShape> shape;
-  std::uint16_t domain = 0;        // of this daemon
-  ipc::GroupSegment segment;       // boards and live words of the domain
-  std::uint8_t generation = 0;     // of the submission rings
-  std::vector<RailMemory> ranks;   // local ranks, by local index
+  std::uint16_t domain = 0;       // of this daemon
+  ipc::GroupSegment segment;      // boards and live words of the domain
+  std::uint8_t generation = 0;    // of the submission rings
+  std::vector<RailMemory> ranks;  // local ranks, by local index
   std::vector<HostId> host_of_domain;
 };
 
@@ -59,7 +60,7 @@ struct WireOffer {
 };
 
 struct ProxyEvents {
-  std::function<void(const GroupKey&, Result<std::vector<WireOffer>>)> opened;        // offers by domain (own one empty)
+  std::function<void(const GroupKey&, Result<std::vector<WireOffer>>)> opened;  // offers by domain (own one empty)
   std::function<void(const GroupKey&, std::uint16_t domain, Result<void>)> connected;  // path to that domain's daemon
   // A local rank broke the protocol, a path failed, a write failed: the group cannot go on.
   std::function<void(const GroupKey&, std::uint16_t domain, std::uint16_t rank, Status)> failed;
@@ -81,8 +82,8 @@ struct RingReport {
 };
 struct PeerReport {
   HostId host{};
-  std::string state;    // connecting, up, down
-  std::string detail;   // provider, address, error
+  std::string state;   // connecting, up, down
+  std::string detail;  // provider, address, error
   std::uint64_t tx_bytes = 0, tx_writes = 0, rx_immediates = 0;
   std::uint64_t duplicates = 0;  // slots announced more than once
   std::uint64_t strays = 0;      // immediates for a ring that is not open (any more)
@@ -97,11 +98,16 @@ struct ProxyConfig {
   std::uint32_t index = 0;
   HostId host{};
   fabric::FabricConfig fabric;
-  std::string cpus;              // cpu list; empty = near the NIC when hwloc knows it
-  std::uint32_t spin_us = 50;    // poll this long after the last work before sleeping
+  std::string cpus;            // cpu list; empty = near the NIC when hwloc knows it
+  std::uint32_t spin_us = 50;  // poll this long after the last work before sleeping
   std::uint32_t rings_per_peer = 4096;
   ipc::DaemonPage* page = nullptr;
 };
+
+// abandon: after an abort; what is queued is dropped, and a peer that does not settle loses its connection.
+// drain: the ranks left between operations; everything submitted is posted first, and peers may take their time: their
+// ranks may still be finishing what ours took part in.
+enum class CloseMode : std::uint8_t { abandon, drain };
 
 class Proxy {
  public:
@@ -111,9 +117,9 @@ class Proxy {
   // All from the control thread; each returns at once.
   virtual void open_group(GroupRails rails) = 0;
   virtual void connect_group(const GroupKey& key, std::uint16_t domain, WireOffer offer) = 0;
-  // After an abort or when every local rank has left: post nothing more, tell each peer how much was posted, wait for
-  // what peers say they posted (peer_quiesced) or for the path to be dead, then deregister.
-  virtual void close_group(const GroupKey& key) = 0;
+  // Posts nothing more, tells each peer how much was posted, waits for what peers say they posted (peer_quiesced) or for
+  // the path to be dead, then deregisters.
+  virtual void close_group(const GroupKey& key, CloseMode mode) = 0;
   virtual void peer_quiesced(const GroupKey& key, std::uint16_t domain,
                              std::vector<std::pair<std::uint16_t, std::uint64_t>> posted) = 0;
   // The mesh lost this host: its connection is closed, groups that use it fail.

@@ -43,8 +43,7 @@ Result<std::unique_ptr<Proxy>> ProxyThread::start(const ProxyConfig& config, std
   ipc::UniqueFd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!bell) return fail(system_status("eventfd for the bell of proxy " + std::to_string(config.index), errno));
   std::string device = engine->fabric().describe().domain;
-  std::unique_ptr<ProxyThread> proxy(
-      new ProxyThread(config, std::move(engine), std::move(bell), std::move(device)));
+  std::unique_ptr<ProxyThread> proxy(new ProxyThread(config, std::move(engine), std::move(bell), std::move(device)));
   const BlockSignals blocked;
   proxy->thread_ = std::thread([raw = proxy.get()] { raw->run(); });
   return std::unique_ptr<Proxy>(std::move(proxy));
@@ -159,8 +158,8 @@ void ProxyThread::connect_group(const GroupKey& key, std::uint16_t domain, WireO
   push([key, domain, offer = std::move(offer)](Engine& engine) { engine.connect(key, domain, offer); });
 }
 
-void ProxyThread::close_group(const GroupKey& key) {
-  push([key](Engine& engine) { engine.close(key); });
+void ProxyThread::close_group(const GroupKey& key, CloseMode mode) {
+  push([key, mode](Engine& engine) { engine.close(key, mode); });
 }
 
 void ProxyThread::peer_quiesced(const GroupKey& key, std::uint16_t domain, Posted posted) {

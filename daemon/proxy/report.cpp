@@ -31,12 +31,9 @@ void add_rings(const Group& group, const Rail& rail, std::vector<RingReport>& ou
 
 const char* name_of(Peer::State state) {
   switch (state) {
-    case Peer::State::down:
-      return "down";
-    case Peer::State::connecting:
-      return "connecting";
-    case Peer::State::up:
-      return "up";
+    case Peer::State::down: return "down";
+    case Peer::State::connecting: return "connecting";
+    case Peer::State::up: return "up";
   }
   return "unknown";
 }

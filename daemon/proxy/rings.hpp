@@ -48,19 +48,19 @@ struct RxRing : Ring {
   Rail* rail = nullptr;
   std::uint32_t index = 0;
   RxWindow window;
-  std::uint64_t consumed = 0;     // as the rank said
-  std::uint64_t credited = 0;     // as the peer was told, or is being told
-  bool crediting = false;         // a credit write is on its way; its source must not change
-  std::uint64_t credit_at = 0;    // where its source lies in the group's own memory
+  std::uint64_t consumed = 0;   // as the rank said
+  std::uint64_t credited = 0;   // as the peer was told, or is being told
+  bool crediting = false;       // a credit write is on its way; its source must not change
+  std::uint64_t credit_at = 0;  // where its source lies in the group's own memory
 };
 
 struct HeaderRx : Ring {
   explicit HeaderRx(std::uint32_t ring_slots) : Ring{Role::rx_header, nullptr, {}}, window(ring_slots) {}
   std::uint16_t rank = 0;
   RxWindow window;
-  std::uint64_t next_op = 1;  // to be put on the board
+  std::uint64_t next_op = 1;   // to be put on the board
   std::uint64_t slots_at = 0;  // where its slots lie in the group's own memory
-  bool waiting = false;       // listed in Group::waiting
+  bool waiting = false;        // listed in Group::waiting
 };
 
 // One local rank.
@@ -81,8 +81,8 @@ struct Rail {
   bool registered = false;
   std::vector<TxRing> tx;
   std::vector<RxRing> rx;
-  std::vector<HeaderTx> headers;              // by n-th other domain
-  std::optional<ipc::RailRequest> held;       // taken from the rank, cannot be posted yet
+  std::vector<HeaderTx> headers;         // by n-th other domain
+  std::optional<ipc::RailRequest> held;  // taken from the rank, cannot be posted yet
 };
 
 }  // namespace railhead::daemon::rail

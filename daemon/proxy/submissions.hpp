@@ -1,5 +1,5 @@
-// Takes what local ranks ask for, checks every field against the proxy's own counters and has it posted. A rank that asks
-// for what it may not is cut off with its group; others are not touched. One thread.
+// Takes what local ranks ask for, checks every field against the proxy's own counters and has it posted. A rank that
+// asks for what it may not is cut off with its group; others are not touched. One thread.
 #pragma once
 
 #include "daemon/proxy/group.hpp"

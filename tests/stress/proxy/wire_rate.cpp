@@ -127,4 +127,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace railhead::daemon
 
-int main(int argc, char** argv) { return railhead::daemon::run(argc, argv); }
+int main(int argc, char** argv) {
+  return railhead::daemon::run(argc, argv);
+}

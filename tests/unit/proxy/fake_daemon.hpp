@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <condition_variable>
@@ -26,7 +25,9 @@ namespace railhead::daemon {
 
 using Posted = std::vector<std::pair<std::uint16_t, std::uint64_t>>;
 
-inline ipc::Deadline soon() { return ipc::Deadline::after(std::chrono::seconds(20)); }
+inline ipc::Deadline soon() {
+  return ipc::Deadline::after(std::chrono::seconds(20));
+}
 
 // Page-aligned zeroed memory.
 class Pages {
@@ -83,6 +84,10 @@ class Daemon {
     const std::lock_guard lock(mutex_);
     return logs_[key];
   }
+  void forget_connected(const GroupKey& key) {
+    const std::lock_guard lock(mutex_);
+    logs_[key].connected.clear();
+  }
   ProxyReport report() {
     std::mutex mutex;
     std::condition_variable done;
@@ -120,7 +125,9 @@ class Daemon {
         .connected = [this](const GroupKey& k, std::uint16_t d,
                             Result<void> r) { note(k, [&](GroupLog& l) { l.connected.emplace(d, std::move(r)); }); },
         .failed = [this](const GroupKey& k, std::uint16_t d, std::uint16_t r,
-                         Status s) { note(k, [&](GroupLog& l) { l.failures.push_back({d, r, std::move(s)}); }); },
+                         Status s) { note(k, [&](GroupLog& l) {
+                                       l.failures.push_back({d, r, std::move(s)});
+                                     }); },
         .quiesced = [this](const GroupKey& k, std::uint16_t d,
                            Posted p) { note(k, [&](GroupLog& l) { l.quiesced.emplace(d, std::move(p)); }); },
         .closed = [this](const GroupKey& k) { note(k, [](GroupLog& l) { l.closed = true; }); },
@@ -238,7 +245,8 @@ class TestGroup {
     params.chunk_bytes = spec.chunk_bytes;
     EXPECT_TRUE(ipc::validate(params).has_value());
     shape = std::make_shared<ipc::GroupShape>(params, ipc::GroupMap{++epoch, spec.domain_of_rank});
-    for (std::uint16_t r = 0; r < params.ranks; ++r) ranks.push_back(std::make_shared<FakeRank>(*shape, r, kGeneration));
+    for (std::uint16_t r = 0; r < params.ranks; ++r)
+      ranks.push_back(std::make_shared<FakeRank>(*shape, r, kGeneration));
     for (std::uint16_t d = 0; d < shape->domains(); ++d) {
       boards_.push_back(std::make_shared<Pages>(ipc::GroupSegmentLayout(*shape, d).bytes()));
     }
@@ -312,7 +320,7 @@ class TestGroup {
     return wrong == 0;
   }
 
-  void begin_close(std::uint16_t domain) { daemons_[domain]->proxy->close_group(key); }
+  void begin_close(std::uint16_t domain) { daemons_[domain]->proxy->close_group(key, CloseMode::abandon); }
   // Passes on what `from` says it posted, as the mesh does.
   void pass_quiesced(std::uint16_t from) {
     const std::size_t others = shape->domains() - 1;

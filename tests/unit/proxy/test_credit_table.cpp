@@ -43,7 +43,9 @@ class CreditTableTest : public testing::Test {
   std::unique_ptr<CreditTable> table_;
 };
 
-TEST_F(CreditTableTest, IsEmptyAtFirst) { EXPECT_FALSE(table_->read({3, 0})); }
+TEST_F(CreditTableTest, IsEmptyAtFirst) {
+  EXPECT_FALSE(table_->read({3, 0}));
+}
 
 TEST_F(CreditTableTest, ReadsWhatThePeerWrote) {
   write(3, make_credit(0, 17));

@@ -92,7 +92,7 @@ TEST(Proxy, ClosingAnUnknownGroupIsDone) {
   Daemons daemons(1);
   GroupKey key{};
   key.fill(77);
-  daemons[0].proxy->close_group(key);
+  daemons[0].proxy->close_group(key, CloseMode::abandon);
   EXPECT_TRUE(daemons[0].wait(key, [](const GroupLog& log) { return log.closed; }));
 }
 

@@ -65,6 +65,8 @@ struct Spoilt {
   bool reseal;
 };
 
+void PrintTo(const Spoilt& spoilt, std::ostream* out) { *out << spoilt.name; }
+
 class ProxySpoiltHeader : public testing::TestWithParam<Spoilt> {};
 
 TEST_P(ProxySpoiltHeader, FailsTheGroupOfTheReceiverByName) {
@@ -87,7 +89,8 @@ TEST_P(ProxySpoiltHeader, FailsTheGroupOfTheReceiverByName) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, ProxySpoiltHeader,
-    testing::Values(Spoilt{"checksum", [](ipc::OpHeader& h) { h.tokens += 1; }, "rank 1 for operation 1 with a wrong checksum", false},
+    testing::Values(Spoilt{"checksum", [](ipc::OpHeader& h) { h.tokens += 1; },
+                           "rank 1 for operation 1 with a wrong checksum", false},
                     Spoilt{"epoch", [](ipc::OpHeader& h) { h.epoch += 1; }, "but it says operation 1 of epoch", true},
                     Spoilt{"operation", [](ipc::OpHeader& h) { h.op = 2; }, "but it says operation 2", true}),
     [](const auto& test) { return test.param.name; });

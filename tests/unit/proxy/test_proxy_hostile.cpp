@@ -16,22 +16,36 @@ struct Hostile {
 const Hostile kHostile[] = {
     {"unknown_kind", {{static_cast<RailVerb>(9), 0, 0, 0}}, "a request of kind 9, 1 to 3 are known"},
     {"tx_ring", {{RailVerb::chunk, 4, 0, 64}}, "a chunk for tx ring 4, it has 4"},
-    {"sequence_ahead", {{RailVerb::chunk, 1, 1, 64}}, "slot 1 of tx ring 1 (dispatch, home 0, channel 1), slot 0 is next"},
-    {"sequence_again", {{RailVerb::chunk, 2, 0, 64}, {RailVerb::chunk, 2, 0, 64}}, "slot 0 of tx ring 2 (combine, home 2, channel 0), slot 1 is next"},
+    {"sequence_ahead",
+     {{RailVerb::chunk, 1, 1, 64}},
+     "slot 1 of tx ring 1 (dispatch, home 0, channel 1), slot 0 is next"},
+    {"sequence_again",
+     {{RailVerb::chunk, 2, 0, 64}, {RailVerb::chunk, 2, 0, 64}},
+     "slot 0 of tx ring 2 (combine, home 2, channel 0), slot 1 is next"},
     {"no_bytes", {{RailVerb::chunk, 0, 0, 0}}, "a chunk of 0 bytes"},
     {"too_many_bytes", {{RailVerb::chunk, 0, 0, (1ULL << 48) - 1}}, "a chunk of 281474976710655 bytes"},
     {"without_credit",
-     {{RailVerb::chunk, 0, 0, 64}, {RailVerb::chunk, 0, 1, 64}, {RailVerb::chunk, 0, 2, 64}, {RailVerb::chunk, 0, 3, 64}, {RailVerb::chunk, 0, 4, 64}},
+     {{RailVerb::chunk, 0, 0, 64},
+      {RailVerb::chunk, 0, 1, 64},
+      {RailVerb::chunk, 0, 2, 64},
+      {RailVerb::chunk, 0, 3, 64},
+      {RailVerb::chunk, 0, 4, 64}},
      "slot 4 of tx ring 0 (dispatch, home 0, channel 0) without a credit: 0 were granted, the ring has 4 slots"},
     {"rx_ring", {{RailVerb::credit, 4, 0, 1}}, "a credit for rx ring 4, it has 4"},
-    {"credit_beyond_arrived", {{RailVerb::credit, 0, 0, 1}}, "a credit of 1 slots of rx ring 0 (dispatch, home 2, channel 0): 0 were credited before, 0 have arrived"},
+    {"credit_beyond_arrived",
+     {{RailVerb::credit, 0, 0, 1}},
+     "a credit of 1 slots of rx ring 0 (dispatch, home 2, channel 0): 0 were credited before, 0 have arrived"},
     {"credit_zero", {{RailVerb::credit, 3, 0, 0}}, "a credit of 0 slots of rx ring 3 (combine, home 0, channel 1)"},
     {"header_domain", {{RailVerb::header, 1, 1, 8}}, "a header for other domain 1, there are 1"},
-    {"header_out_of_turn", {{RailVerb::header, 0, 2, 8}}, "the header of operation 2 for domain 1, operation 1 is next"},
+    {"header_out_of_turn",
+     {{RailVerb::header, 0, 2, 8}},
+     "the header of operation 2 for domain 1, operation 1 is next"},
     {"slice_words", {{RailVerb::header, 0, 1, 9}}, "a header with a slice of 9 words for domain 1, 8 are due"},
 };
 
-void PrintTo(const Hostile& hostile, std::ostream* out) { *out << hostile.name; }
+void PrintTo(const Hostile& hostile, std::ostream* out) {
+  *out << hostile.name;
+}
 
 class ProxyHostile : public testing::TestWithParam<Hostile> {};
 

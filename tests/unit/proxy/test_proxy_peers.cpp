@@ -91,22 +91,56 @@ TEST(Proxy, AFailedWriteFailsTheGroupByItsProvidersName) {
   EXPECT_TRUE(group.wait_closed(0));
 }
 
-TEST(Proxy, AnOfferThatDoesNotFitIsRefusedByName) {
+struct BadOffer {
+  std::string name;
+  std::function<void(WireOffer&)> spoil;
+  std::string says;
+};
+
+void PrintTo(const BadOffer& offer, std::ostream* out) { *out << offer.name; }
+
+class ProxyOffer : public testing::TestWithParam<BadOffer> {};
+
+TEST_P(ProxyOffer, ThatDoesNotFitIsRefusedByName) {
   Daemons daemons(2);
   TestGroup group(1, {&daemons[0], &daemons[1]});
   group.open(0);
   group.open(1);
-  WireOffer offer = (*group.offers(1))[0];
-  const auto refused = [&](WireOffer spoilt, const std::string& says) {
-    GroupLog before = group.log(0);
-    daemons[0].proxy->connect_group(group.key, 1, std::move(spoilt));
-    ASSERT_TRUE(daemons[0].wait(group.key, [](const GroupLog& log) { return !log.connected.empty(); }));
-    const auto result = group.log(0).connected.at(1);
-    ASSERT_FALSE(result);
-    EXPECT_NE(result.error().message().find(says), std::string::npos) << result.error().message();
-  };
-  offer.rings[0].number = 512;
-  refused(offer, "offers ring number 512, the limit here is 511");
+  WireOffer offer = group.offers(1)->at(0);
+  GetParam().spoil(offer);
+  daemons[0].proxy->connect_group(group.key, 1, offer);
+  ASSERT_TRUE(daemons[0].wait(group.key, [](const GroupLog& log) { return !log.connected.empty(); }));
+  const auto result = group.log(0).connected.at(1);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), Code::protocol);
+  EXPECT_NE(result.error().message().find(GetParam().says), std::string::npos) << result.error().message();
+  group.begin_close(0);
+  EXPECT_TRUE(group.wait_closed(0));
+}
+
+// Two ranks each, two channels: eight data rings and two header rings in one direction.
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, ProxyOffer,
+    testing::Values(BadOffer{"number_too_high", [](WireOffer& o) { o.rings[0].number = 512; },
+                             "offers ring number 512, the limit here is 511"},
+                    BadOffer{"number_zero", [](WireOffer& o) { o.rings[0].number = 0; }, "offers ring number 0"},
+                    BadOffer{"number_twice", [](WireOffer& o) { o.rings[1].number = o.rings[0].number; }, "twice"},
+                    BadOffer{"ring_missing", [](WireOffer& o) { o.rings.pop_back(); }, "offers 9 rings, 10 are needed"},
+                    BadOffer{"ring_of_another_rank", [](WireOffer& o) { o.rings[0].rank = 77; },
+                             "offers no ring of kind 0 for rank 2, index 0"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Proxy, ASecondOfferForOneDomainIsRefused) {
+  Daemons daemons(2);
+  TestGroup group(1, {&daemons[0], &daemons[1]});
+  ASSERT_TRUE(group.establish());
+  const Result<void> first = group.log(0).connected.at(1);
+  ASSERT_TRUE(first);
+  daemons[0].forget_connected(group.key);
+  daemons[0].proxy->connect_group(group.key, 1, group.offers(1)->at(0));
+  ASSERT_TRUE(daemons[0].wait(group.key, [](const GroupLog& log) { return !log.connected.empty(); }));
+  EXPECT_FALSE(group.log(0).connected.at(1));
+  EXPECT_TRUE(group.exchange(3, 64));
 }
 
 TEST(Proxy, AWrongTokenIsRefused) {
@@ -114,7 +148,7 @@ TEST(Proxy, AWrongTokenIsRefused) {
   TestGroup group(1, {&daemons[0], &daemons[1]});
   group.open(0);
   group.open(1);
-  WireOffer offer = (*group.offers(1))[0];
+  WireOffer offer = group.offers(1)->at(0);
   offer.token[3] ^= 1;
   daemons[0].proxy->connect_group(group.key, 1, offer);
   ASSERT_TRUE(daemons[0].wait(group.key, [](const GroupLog& log) { return !log.connected.empty(); }));
