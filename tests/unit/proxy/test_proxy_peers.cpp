@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadOffer{"number_twice", [](WireOffer& o) { o.rings[1].number = o.rings[0].number; }, "twice"},
                     BadOffer{"ring_missing", [](WireOffer& o) { o.rings.pop_back(); }, "offers 9 rings, 10 are needed"},
                     BadOffer{"ring_of_another_rank", [](WireOffer& o) { o.rings[0].rank = 77; },
-                             "offers no ring of kind 0 for rank 2, index 0"}),
+                             "offers no ring of kind 0 for rank 2, index 2"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Proxy, ASecondOfferForOneDomainIsRefused) {
