@@ -19,62 +19,21 @@
 #include "ipc/layout/daemon_page.hpp"
 #include "ipc/liveness.hpp"
 #include "ipc/pidfd.hpp"
+#include "ipc/rpc.hpp"
 #include "ipc/schema/control.capnp.h"
 #include "ipc/version.hpp"
 
 namespace railhead::client {
+
+using ipc::check;
+using ipc::fetch;
+using ipc::fill;
+using ipc::share;
+
 namespace {
 
-constexpr std::uint32_t kMaxFdsPerMessage = 32;
 constexpr Milliseconds kCallTimeout = 10'000;
 constexpr Milliseconds kGrace = 2'000;  // for the daemon to answer at its own deadline before ours
-
-// A capability that is nothing but a descriptor.
-class FileServer final : public schema::File::Server {
- public:
-  explicit FileServer(kj::AutoCloseFd fd) : fd_(kj::mv(fd)) {}
-  kj::Maybe<int> getFd() override { return fd_.get(); }
-
- private:
-  kj::AutoCloseFd fd_;
-};
-
-schema::File::Client share(int fd) {
-  const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  KJ_REQUIRE(copy >= 0, "no descriptor left");
-  return kj::heap<FileServer>(kj::AutoCloseFd(copy));
-}
-
-kj::Promise<ipc::UniqueFd> fetch(schema::File::Client file) {
-  auto promise = file.getFd();
-  return promise.then([file = kj::mv(file)](kj::Maybe<int> fd) mutable -> ipc::UniqueFd {
-    KJ_IF_MAYBE (number, fd) {
-      return ipc::UniqueFd(::fcntl(*number, F_DUPFD_CLOEXEC, 0));
-    }
-    return {};
-  });
-}
-
-Result<void> check(schema::Error::Reader error) {
-  if (error.getCode() == 0) return {};
-  return fail(static_cast<Code>(error.getCode()), error.getMessage().cStr());
-}
-
-void fill(schema::GroupParams::Builder out, const ipc::GroupParams& in) {
-  out.setRanks(in.ranks);
-  out.setExperts(in.experts);
-  out.setHidden(in.hidden);
-  out.setTopk(in.topk);
-  out.setSideBytes(in.side_bytes);
-  out.setChannels(in.channels);
-  out.setDepth(in.depth);
-  out.setRingSlots(in.ring_slots);
-  out.setChunkBytes(in.chunk_bytes);
-  out.setMaxHandles(in.max_handles);
-  out.setAbortOnRefusal(in.abort_on_refusal);
-  auto list = out.initExpertRank(static_cast<capnp::uint>(in.expert_rank.size()));
-  for (capnp::uint i = 0; i < list.size(); ++i) list.set(i, in.expert_rank[i]);
-}
 
 void fill(schema::Segment::Builder out, const SegmentOffer& in) {
   out.setKind(static_cast<std::uint8_t>(in.kind));
@@ -202,7 +161,7 @@ Status Link::hello(Connection& c, const Greeting& greeting) {
   const auto limit = greeting.timeout * kj::MILLISECONDS;
   auto address = c.io.provider->getNetwork().parseAddress(kj::str("unix:", greeting.socket)).wait(c.io.waitScope);
   c.stream = timer.timeoutAfter(limit, address->connect()).wait(c.io.waitScope);
-  c.rpc = kj::heap<capnp::TwoPartyClient>(kj::downcast<kj::AsyncCapabilityStream>(*c.stream), kMaxFdsPerMessage);
+  c.rpc = kj::heap<capnp::TwoPartyClient>(kj::downcast<kj::AsyncCapabilityStream>(*c.stream), ipc::kMaxFdsPerMessage);
   auto request = c.rpc->bootstrap().castAs<schema::Daemon>().helloRequest();
   auto client = request.initClient();
   client.setVersion(ipc::kProtocolVersion);

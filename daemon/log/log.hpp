@@ -23,13 +23,13 @@ enum class Level { trace, debug, info, warning, error };
 
 // What a message is about; empty ones are left out.
 struct Fields {
-  std::string_view group = {};           // RAILHEAD_GROUP
-  std::optional<std::uint64_t> session;  // RAILHEAD_SESSION
-  std::optional<std::uint32_t> rank;     // RAILHEAD_RANK
-  std::optional<std::uint64_t> op;       // RAILHEAD_OP
-  std::string_view peer = {};            // RAILHEAD_PEER, a host id
-  std::string_view job = {};             // RAILHEAD_JOB, the label from the client's hello
-  std::optional<Code> code;              // RAILHEAD_CODE, by name
+  std::string_view group = {};                // RAILHEAD_GROUP
+  std::optional<std::uint64_t> session = {};  // RAILHEAD_SESSION
+  std::optional<std::uint32_t> rank = {};     // RAILHEAD_RANK
+  std::optional<std::uint64_t> op = {};       // RAILHEAD_OP
+  std::string_view peer = {};                 // RAILHEAD_PEER, a host id
+  std::string_view job = {};                  // RAILHEAD_JOB, the label from the client's hello
+  std::optional<Code> code = {};              // RAILHEAD_CODE, by name
 };
 
 struct LogOptions {

@@ -27,6 +27,7 @@ struct Join {
   rank @0 :UInt32;
   secret @1 :Data;
   params @2 :Control.GroupParams;
+  endpoint @3 :Text;        # of the participant's mesh
 }
 
 struct Withdraw {
@@ -56,7 +57,7 @@ struct DaemonEntry {
 # What the receiver of this message needs to write to the sender: one connection (token), one entry per ring whose
 # receiving end is at the sender, one per header ring.
 struct Wire {
-  fabricAddress @0 :Text;
+  fabricAddress @0 :Data;
   token @1 :Data;           # 16 bytes; set by the side that accepts
   rings @2 :List(WireRing);
   creditKey @3 :UInt64;     # region of credit words at the sender

@@ -1,0 +1,77 @@
+// The control thread: the event loop of clients, groups and timers, and everything that lives on it.
+#pragma once
+
+#include <kj/async-io.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/control/mailbox.hpp"
+#include "daemon/control/rpc_server.hpp"
+#include "daemon/mesh/mesh.hpp"
+
+namespace railhead::daemon {
+
+// Made by the daemon before the thread starts; outlives it.
+struct ControlParts {
+  const config::Config* config = nullptr;
+  const log::Log* log = nullptr;
+  mesh::HostId host;
+  mesh::Mesh* mesh = nullptr;
+  std::vector<Proxy*> proxies;
+  ipc::DaemonPage* page = nullptr;
+  int page_fd = -1;
+  int listen_fd = -1;
+  Mailbox* mailbox = nullptr;
+  std::chrono::steady_clock::time_point started;
+};
+
+class ControlThread : private kj::TaskSet::ErrorHandler {
+ public:
+  ControlThread(ControlParts parts, kj::AsyncIoContext& io);
+
+  // Until stop() has run its course. `ready` is called when clients can connect.
+  void run(const std::function<void()>& ready);
+  // On this thread (through the mailbox).
+  void stop(bool at_once);
+  void liveness_ended(std::uint64_t session, ipc::Life how);
+  void mesh_message(const mesh::HostId& from, std::vector<std::byte> bytes);
+  void mesh_down(const mesh::HostId& peer, const Status& reason);
+  [[nodiscard]] GroupRegistry& groups() { return *groups_; }
+  // Rails of a group that still is known.
+  void with_group(const GroupKey& key, const std::function<void(LocalGroup&)>& f);
+
+ private:
+  void taskFailed(kj::Exception&& exception) override;
+  void after(std::chrono::milliseconds delay, std::function<void()> task);
+  kj::Promise<void> accept_loop();
+  void session_opened(const std::shared_ptr<Session>& session);
+  void session_over(const std::shared_ptr<Session>& session, const std::string& how, bool fenced);
+  void watch_slow();
+  void watch_private();
+  void watch_stop();
+  void systemd_watchdog();
+  kj::Promise<std::string> snapshot(const std::string& what);
+
+  ControlParts parts_;
+  kj::AsyncIoContext& io_;
+  kj::TaskSet tasks_;
+  kj::Own<kj::ConnectionReceiver> listener_;
+  std::unique_ptr<SessionTable> sessions_;
+  std::unique_ptr<GroupRegistry> groups_;
+  ControlPlane plane_;
+  kj::Own<kj::PromiseFulfiller<void>> done_;
+  bool stopping_ = false;
+  std::chrono::steady_clock::time_point stop_deadline_;
+  std::chrono::steady_clock::time_point last_session_;
+  std::set<std::tuple<GroupKey, std::uint32_t, std::uint64_t>> slow_said_;
+};
+
+}  // namespace railhead::daemon

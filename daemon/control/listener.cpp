@@ -1,0 +1,84 @@
+#include "daemon/control/listener.hpp"
+
+#include <grp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace railhead::daemon {
+namespace {
+
+Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return fail(Code::invalid_argument, "socket path " + path + " has " + std::to_string(path.size()) +
+                                            " bytes, at most " + std::to_string(sizeof(address.sun_path) - 1));
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+Result<gid_t> group_id(const std::string& name) {
+  std::vector<char> buffer(16384);
+  group entry{};
+  group* found = nullptr;
+  if (::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    return fail(Code::invalid_argument, "socket_group '" + name + "' does not exist on this host");
+  }
+  return found->gr_gid;
+}
+
+Result<void> clear_stale(const std::string& path, const sockaddr_un& address) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return {};
+  if (!S_ISSOCK(info.st_mode)) return fail(Code::invalid_argument, path + " exists and is not a socket");
+  const ipc::UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+    return fail(Code::unavailable, "another daemon listens on " + path + "; stop it, or set socket to another path");
+  }
+  if (::unlink(path.c_str()) != 0) return fail(system_status("unlink " + path, errno));
+  return {};
+}
+
+Result<ipc::UniqueFd> bind_socket(const config::Config& config) {
+  auto address = address_of(config.socket);
+  if (!address) return fail(address.error());
+  if (auto clear = clear_stale(config.socket, *address); !clear) return fail(clear.error());
+  ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return fail(system_status("socket", errno));
+  // The mode of the socket's inode at bind() is the mode of the file: closed until group and mode are set.
+  ::fchmod(fd.get(), 0600);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
+    return fail(system_status("bind " + config.socket, errno));
+  }
+  if (!config.socket_group.empty()) {
+    auto gid = group_id(config.socket_group);
+    if (!gid) return fail(gid.error());
+    if (::lchown(config.socket.c_str(), static_cast<uid_t>(-1), *gid) != 0) {
+      return fail(system_status("chown of " + config.socket + " to group " + config.socket_group, errno));
+    }
+  }
+  if (::chmod(config.socket.c_str(), config.socket_mode.bits) != 0)
+    return fail(system_status("chmod " + config.socket, errno));
+  if (::listen(fd.get(), 256) != 0) return fail(system_status("listen on " + config.socket, errno));
+  return fd;
+}
+
+}  // namespace
+
+Result<ipc::UniqueFd> listen_socket(const config::Config& config) {
+  const int passed = ::sd_listen_fds(1);
+  if (passed > 1)
+    return fail(Code::invalid_argument, "systemd passed " + std::to_string(passed) + " sockets, epd takes one");
+  if (passed == 1) return ipc::UniqueFd(SD_LISTEN_FDS_START);
+  return bind_socket(config);
+}
+
+}  // namespace railhead::daemon

@@ -1,0 +1,47 @@
+#include "daemon/control/mailbox.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace railhead::daemon {
+
+Mailbox::Mailbox() : bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+void Mailbox::post(std::function<void()> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  const std::uint64_t one = 1;
+  (void)!::write(bell_.get(), &one, sizeof(one));
+}
+
+kj::Promise<void> Mailbox::serve(kj::UnixEventPort& port) {
+  // The observer belongs to the loop and ends with it, not with the mailbox.
+  auto observer =
+      kj::heap<kj::UnixEventPort::FdObserver>(port, bell_.get(), kj::UnixEventPort::FdObserver::OBSERVE_READ);
+  auto promise = loop(*observer);
+  return promise.attach(kj::mv(observer));
+}
+
+kj::Promise<void> Mailbox::loop(kj::UnixEventPort::FdObserver& observer) {
+  return observer.whenBecomesReadable().then([this, &observer]() {
+    std::uint64_t count = 0;
+    (void)!::read(bell_.get(), &count, sizeof(count));
+    run_posted();
+    return loop(observer);
+  });
+}
+
+void Mailbox::run_posted() {
+  std::vector<std::function<void()>> tasks;
+  {
+    const std::lock_guard lock(mutex_);
+    tasks.swap(tasks_);
+  }
+  for (auto& task : tasks) task();
+}
+
+}  // namespace railhead::daemon

@@ -1,0 +1,33 @@
+// How other threads reach the control thread: closures in a queue, an eventfd that its event loop watches.
+#pragma once
+
+#include <kj/async-unix.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ipc/fd.hpp"
+
+namespace railhead::daemon {
+
+class Mailbox {
+ public:
+  Mailbox();
+
+  // Any thread, any time; what is posted after the loop has ended is dropped with the mailbox.
+  void post(std::function<void()> task);
+  // On the control thread: runs what is posted, in order, for ever.
+  kj::Promise<void> serve(kj::UnixEventPort& port);
+
+ private:
+  kj::Promise<void> loop(kj::UnixEventPort::FdObserver& observer);
+  void run_posted();
+
+  ipc::UniqueFd bell_;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> tasks_;
+};
+
+}  // namespace railhead::daemon

@@ -1,0 +1,54 @@
+#include "daemon/control/sessions.hpp"
+
+namespace railhead::daemon {
+
+Result<std::shared_ptr<Session>> SessionTable::open(std::int32_t pid, std::uint32_t uid, std::string job,
+                                                    std::string build, ipc::UniqueFd pidfd) {
+  if (sessions_.size() >= most_) {
+    return fail(Code::limit_exceeded,
+                std::to_string(sessions_.size()) + " sessions, limits.sessions is " + std::to_string(most_));
+  }
+  auto words = ipc::Segment::create("railhead-session", ipc::page_bytes());
+  if (!words) return fail(words.error());
+  auto session = std::make_shared<Session>();
+  session->id = next_++;
+  session->pid = pid;
+  session->uid = uid;
+  session->job = std::move(job);
+  session->build = std::move(build);
+  session->since = std::chrono::steady_clock::now();
+  session->words = std::move(*words);
+  session->pidfd = std::move(pidfd);
+  sessions_.emplace(session->id, session);
+  return session;
+}
+
+std::shared_ptr<Session> SessionTable::find(std::uint32_t id) const {
+  const auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : found->second;
+}
+
+void SessionTable::watch(Session& session) {
+  if (session.watched || session.ended) return;
+  const auto* const cell = reinterpret_cast<const ipc::LivenessCell*>(session.words.data());
+  session.watched = watchers_.add(session.id, *cell).has_value();
+}
+
+void SessionTable::end(Session& session, const std::string& how) {
+  if (session.ended) return;
+  session.ended = true;
+  if (session.watched) watchers_.remove(session.id);
+  const auto memberships = session.memberships;
+  for (const auto& [group, rank] : memberships) group->lost(rank, how);
+}
+
+void SessionTable::fenced(Session& session) {
+  for (const auto& [group, rank] : session.memberships) group->fenced(rank);
+  session.memberships.clear();
+}
+
+void SessionTable::forget(std::uint32_t id) {
+  sessions_.erase(id);
+}
+
+}  // namespace railhead::daemon

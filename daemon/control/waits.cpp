@@ -1,0 +1,55 @@
+#include "daemon/control/waits.hpp"
+
+#include <time.h>
+
+namespace railhead::daemon {
+namespace {
+
+std::uint64_t steady_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+std::vector<WaitView> waits_of(const LocalGroup& group) {
+  std::vector<WaitView> out;
+  if (group.state() != LocalGroup::State::running) return out;
+  for (const auto& member : group.members()) {
+    if (!member.present) continue;
+    const std::uint32_t local = group.shape()->local_of(member.rank);
+    const ipc::LiveWords& live = group.segment().live(local);
+    const std::uint64_t completed = group.segment().completed(local);
+    WaitView view;
+    view.rank = member.rank;
+    // relaxed: diagnostics; a mixed set is a stale line.
+    view.op = ipc::load_relaxed(live.waiting_op);
+    view.refused_op = ipc::load_relaxed(live.refused_op);
+    if (view.refused_op != completed + 1) view.refused_op = 0;
+    if (view.op <= completed || view.op > ipc::load_relaxed(live.planned) + group.params().depth) view.op = 0;
+    if (view.op == 0 && view.refused_op == 0) continue;
+    const std::uint64_t packed = ipc::load_relaxed(live.waiting_for);
+    view.phase = ipc::phase_name(static_cast<ipc::WaitPhase>(packed >> 56));
+    const auto peer = static_cast<std::uint16_t>(packed >> 40);
+    view.peer = peer == ipc::Poison::kNoRank ? -1 : peer;
+    view.got = static_cast<std::uint32_t>(packed >> 20) & 0xfffffU;
+    view.of = static_cast<std::uint32_t>(packed) & 0xfffffU;
+    const std::uint64_t since = ipc::load_relaxed(live.waiting_since_ns);
+    const std::uint64_t now = steady_ns();
+    view.since_ms = view.op != 0 && now > since ? (now - since) / 1'000'000U : 0;
+    out.push_back(view);
+  }
+  return out;
+}
+
+std::string sentence(const WaitView& w) {
+  const std::string rank = "rank " + std::to_string(w.rank);
+  if (w.op == 0) return rank + " refused its call of op " + std::to_string(w.refused_op) + " and has not made it again";
+  std::string text =
+      rank + " waits in op " + std::to_string(w.op) + " since " + std::to_string(w.since_ms) + " ms: phase " + w.phase;
+  if (w.peer >= 0) text += ", for rank " + std::to_string(w.peer);
+  return text + ", got " + std::to_string(w.got) + " of " + std::to_string(w.of);
+}
+
+}  // namespace railhead::daemon

@@ -1,0 +1,176 @@
+#include "daemon/group/coordinator.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "daemon/group/unique_id.hpp"
+
+namespace railhead::daemon {
+namespace {
+
+std::string text_of(const std::vector<std::uint32_t>& list) {
+  if (list.empty()) return "default";
+  std::uint32_t sum = 0;
+  for (const std::uint32_t v : list) sum = sum * 31 + v;
+  return "explicit map (hash " + std::to_string(sum) + ")";
+}
+
+// One value of every rank, as text, with the name of its field.
+struct Field {
+  const char* name;
+  std::function<std::string(const ipc::GroupParams&)> value;
+};
+
+const std::vector<Field>& fields() {
+  static const std::vector<Field> list = {
+      {"ranks", [](const auto& p) { return std::to_string(p.ranks); }},
+      {"experts", [](const auto& p) { return std::to_string(p.experts); }},
+      {"hidden", [](const auto& p) { return std::to_string(p.hidden); }},
+      {"topk", [](const auto& p) { return std::to_string(p.topk); }},
+      {"side_bytes", [](const auto& p) { return std::to_string(p.side_bytes); }},
+      {"channels", [](const auto& p) { return std::to_string(p.channels); }},
+      {"depth", [](const auto& p) { return std::to_string(p.depth); }},
+      {"ring_slots", [](const auto& p) { return std::to_string(p.ring_slots); }},
+      {"chunk_bytes", [](const auto& p) { return std::to_string(p.chunk_bytes); }},
+      {"max_handles", [](const auto& p) { return std::to_string(p.max_handles); }},
+      {"abort_on_refusal", [](const auto& p) { return std::string(p.abort_on_refusal ? "1" : "0"); }},
+      {"expert_to_rank", [](const auto& p) { return text_of(p.expert_rank); }},
+  };
+  return list;
+}
+
+}  // namespace
+
+std::string rank_list(const std::vector<std::uint32_t>& ranks) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t end = i;
+    while (end + 1 < ranks.size() && ranks[end + 1] == ranks[end] + 1) ++end;
+    parts.push_back(std::to_string(ranks[i]) +
+                    (end == i ? "" : (end == i + 1 ? ", " : "-") + std::to_string(ranks[end])));
+    i = end + 1;
+  }
+  std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i != 0) out += i + 1 == parts.size() ? " and " : ", ";
+    out += parts[i];
+  }
+  return out;
+}
+
+void Coordinator::on_join(const mesh::HostId& from, const JoinMessage& join) {
+  const DaemonEntry daemon{from, join.endpoint};
+  const auto refuse_one = [&](Code code, std::string reason) {
+    send_(daemon, {key_, RefusedMessage{{code, std::move(reason)}}});
+  };
+  if (join.secret != secret_) return refuse_one(Code::permission, "the secret of the unique id is wrong");
+  if (state_ != State::collecting) {
+    return refuse_one(Code::invalid_usage,
+                      "the group of this unique id was made already; make a new id for a new group");
+  }
+  if (const auto found = joined_.find(join.rank); found != joined_.end()) {
+    return refuse({Code::invalid_argument, "rank " + std::to_string(join.rank) + " joined twice: from host " +
+                                               found->second.daemon.host.hex().substr(0, 8) + " and from host " +
+                                               from.hex().substr(0, 8) + "; every process needs a rank of its own"});
+  }
+  daemons_.emplace(from, daemon);
+  joined_.emplace(join.rank, Joined{daemon, join.params});
+  // A difference is told at once: the ranks that are still missing may never come.
+  if (const std::string difference = compare(); !difference.empty()) return refuse({Code::mismatch, difference});
+  if (joined_.size() == join.params.ranks) fix_map();
+}
+
+void Coordinator::on_withdraw(const mesh::HostId& from, std::uint32_t rank) {
+  const auto found = joined_.find(rank);
+  if (found == joined_.end() || found->second.daemon.host != from) return;
+  if (state_ == State::collecting) {
+    joined_.erase(found);
+    const bool last =
+        std::none_of(joined_.begin(), joined_.end(), [&](const auto& j) { return j.second.daemon.host == from; });
+    if (last) daemons_.erase(from);
+    return;
+  }
+  if (state_ == State::wiring) {
+    refuse({Code::rank_lost, "rank " + std::to_string(rank) + " ended while the group was being made"});
+  }
+}
+
+void Coordinator::on_wired(const mesh::HostId& from) {
+  if (state_ != State::wiring || !daemons_.contains(from)) return;
+  wired_[from] = true;
+  if (wired_.size() < daemons_.size()) return;
+  state_ = State::committed;
+  send_all([&] { return GroupMessage{key_, CommitMessage{}}; });
+}
+
+void Coordinator::on_lost(const mesh::HostId& host, const std::string& reason) {
+  if (finished() || !daemons_.contains(host)) return;
+  std::vector<std::uint32_t> ranks;
+  for (const auto& [rank, joined] : joined_) {
+    if (joined.daemon.host == host) ranks.push_back(rank);
+  }
+  daemons_.erase(host);
+  refuse({Code::peer_lost,
+          "the daemon of ranks " + rank_list(ranks) + " was lost while the group was being made: " + reason});
+}
+
+void Coordinator::refuse(const Status& reason) {
+  state_ = State::refused;
+  send_all([&] { return GroupMessage{key_, RefusedMessage{reason}}; });
+}
+
+std::vector<std::uint32_t> Coordinator::missing() const {
+  std::vector<std::uint32_t> out;
+  if (joined_.empty()) return out;
+  for (std::uint32_t r = 0; r < joined_.begin()->second.params.ranks; ++r) {
+    if (!joined_.contains(r)) out.push_back(r);
+  }
+  return out;
+}
+
+void Coordinator::announce_missing() {
+  if (state_ != State::collecting) return;
+  send_all([&] { return GroupMessage{key_, MissingMessage{missing()}}; });
+}
+
+// Names the field, and the ranks behind each of its values.
+std::string Coordinator::compare() const {
+  for (const Field& field : fields()) {
+    std::map<std::string, std::vector<std::uint32_t>> ranks_by_value;
+    for (const auto& [rank, joined] : joined_) ranks_by_value[field.value(joined.params)].push_back(rank);
+    if (ranks_by_value.size() < 2) continue;
+    std::string text = std::string("group parameter ") + field.name + " differs between ranks: ";
+    bool first = true;
+    for (const auto& [value, ranks] : ranks_by_value) {
+      text += (first ? "" : "; ") + value + " on rank" + (ranks.size() == 1 ? " " : "s ") + rank_list(ranks);
+      first = false;
+    }
+    return text;
+  }
+  return {};
+}
+
+// Domains are numbered by their lowest rank.
+void Coordinator::fix_map() {
+  MapMessage map;
+  std::map<mesh::HostId, std::uint16_t> domain_of;
+  for (const auto& [rank, joined] : joined_) {
+    const auto next = static_cast<std::uint16_t>(map.daemons.size());
+    const auto [at, is_new] = domain_of.emplace(joined.daemon.host, next);
+    if (is_new) map.daemons.push_back(joined.daemon);
+    map.domain_of_rank.push_back(at->second);
+  }
+  std::uint32_t epoch = 0;
+  if (const auto random = random_bytes(); random) std::memcpy(&epoch, random->data(), sizeof(epoch));
+  map.epoch = epoch == 0 ? 1 : epoch;
+  state_ = State::wiring;
+  send_all([&] { return GroupMessage{key_, map}; });
+}
+
+void Coordinator::send_all(const std::function<GroupMessage()>& message) {
+  for (const auto& [host, daemon] : daemons_) send_(daemon, message());
+}
+
+}  // namespace railhead::daemon

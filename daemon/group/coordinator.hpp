@@ -1,0 +1,62 @@
+// The coordinator of one group to be: collects joins, compares parameters, fixes the map, commits. Pure logic: messages
+// in, messages out, no clock and no I/O of its own. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "daemon/group/messages.hpp"
+#include "daemon/mesh/host_id.hpp"
+
+namespace railhead::daemon {
+
+class Coordinator {
+ public:
+  using Send = std::function<void(const DaemonEntry& to, GroupMessage message)>;
+
+  Coordinator(GroupKey key, std::array<std::uint8_t, 16> secret, Send send)
+      : key_(key), secret_(secret), send_(std::move(send)) {}
+
+  void on_join(const mesh::HostId& from, const JoinMessage& join);
+  void on_withdraw(const mesh::HostId& from, std::uint32_t rank);
+  void on_wired(const mesh::HostId& from);
+  // Before the commit that refuses the group for everybody; afterwards the participants see to it themselves.
+  void on_lost(const mesh::HostId& host, const std::string& reason);
+  void refuse(const Status& reason);
+
+  // Committed, or refused: nothing more to do here.
+  [[nodiscard]] bool finished() const noexcept { return state_ == State::committed || state_ == State::refused; }
+  [[nodiscard]] bool waits_for_ranks() const noexcept { return state_ == State::collecting; }
+  // Ranks that have not joined; empty when the number of ranks is not known yet.
+  [[nodiscard]] std::vector<std::uint32_t> missing() const;
+  // Tells every participant who is missing.
+  void announce_missing();
+
+ private:
+  enum class State : std::uint8_t { collecting, wiring, committed, refused };
+  struct Joined {
+    DaemonEntry daemon;
+    ipc::GroupParams params;
+  };
+
+  [[nodiscard]] std::string compare() const;
+  void fix_map();
+  void send_all(const std::function<GroupMessage()>& message);
+
+  GroupKey key_;
+  std::array<std::uint8_t, 16> secret_;
+  Send send_;
+  State state_ = State::collecting;
+  std::map<std::uint32_t, Joined> joined_;  // by rank
+  std::map<mesh::HostId, DaemonEntry> daemons_;
+  std::map<mesh::HostId, bool> wired_;
+};
+
+// "3, 5-8 and 12"
+std::string rank_list(const std::vector<std::uint32_t>& ranks);
+
+}  // namespace railhead::daemon

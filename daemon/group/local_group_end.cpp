@@ -1,0 +1,285 @@
+// The end of a group: ranks that leave or die, aborts, lost hosts; freeze, poison, quarantine, withdrawal.
+#include <algorithm>
+#include <utility>
+
+#include "daemon/group/coordinator.hpp"
+#include "daemon/group/local_group.hpp"
+
+namespace railhead::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long the ranks of this host wait for the other daemons' answers before they are told: death is to be known in
+// milliseconds, the common last operation is a courtesy.
+constexpr auto kFreezeGrace = 50ms;
+constexpr auto kQuietLook = 100ms;
+constexpr auto kDrainLook = 20ms;
+
+}  // namespace
+
+std::string LocalGroup::who(std::uint32_t rank) const {
+  const auto found = members_.find(rank);
+  const std::string pid = found == members_.end() ? "" : " (pid " + std::to_string(found->second.client.pid) + ")";
+  return "rank " + std::to_string(rank) + pid;
+}
+
+// Everything the rank published is complete: nothing is half written, others may finish what it took part in.
+bool LocalGroup::between_operations(std::uint32_t rank) const {
+  const std::uint32_t local = shape_->local_of(rank);
+  // acquire: what was published before the death is visible.
+  return ipc::load_acquire(segment_.live(local).planned) <= segment_.completed(local);
+}
+
+std::uint64_t LocalGroup::completed_here() const {
+  std::uint64_t least = UINT64_MAX;
+  for (const auto& [rank, m] : members_) {
+    if (m.present) least = std::min(least, segment_.completed(shape_->local_of(rank)));
+  }
+  return least;
+}
+
+void LocalGroup::leave(std::uint32_t rank) {
+  Member* const m = member(rank);
+  if (m == nullptr || !m->present) return;
+  if (state_ == State::running && !frozen_) {
+    if (between_operations(rank)) {
+      m->present = false;
+      soften(rank, "closed the group");
+    } else {
+      lost(rank, "closed the group in the middle of an operation");
+    }
+  } else if (state_ != State::ended && state_ != State::running) {
+    lost(rank, "left while the group was being made");
+  }
+  if (Member* const still = member(rank); still != nullptr) {
+    still->present = false;
+    still->fenced = true;  // its library has stopped stepping
+    still->arena.clear();
+  }
+  release_quiet();
+  close_rails_if_done();
+  around_.changed();
+}
+
+void LocalGroup::lost(std::uint32_t rank, const std::string& how) {
+  Member* const m = member(rank);
+  if (m == nullptr || !m->present) return;
+  m->present = false;
+  const std::string text = who(rank) + " lost: " + how;
+  switch (state_) {
+    case State::joining:
+      members_.erase(rank);
+      to_coordinator({id_.key, WithdrawMessage{rank}});
+      break;
+    case State::attaching:
+    case State::wiring: to_coordinator({id_.key, WithdrawMessage{rank}}); break;
+    case State::running:
+      if (frozen_) break;
+      if (between_operations(rank)) {
+        soften(rank, how);
+      } else {
+        harden({Code::rank_lost, text}, static_cast<std::uint16_t>(rank));
+      }
+      break;
+    case State::ended: break;
+  }
+  close_rails_if_done();
+  around_.changed();
+}
+
+void LocalGroup::fenced(std::uint32_t rank) {
+  Member* const m = member(rank);
+  if (m == nullptr) return;
+  m->fenced = true;
+  release_quiet();
+}
+
+void LocalGroup::soften(std::uint32_t rank, const std::string& how) {
+  const std::uint64_t completed = segment_.completed(shape_->local_of(rank));
+  log_event(log::Level::info, who(rank) + " left after op " + std::to_string(completed) + ": " + how, rank);
+  to_others([&] { return GroupMessage{id_.key, LeftMessage{rank, completed, how}}; });
+  note_left({rank, completed, how});
+}
+
+void LocalGroup::on_left(const LeftMessage& left) {
+  if (state_ != State::running) return;
+  log_event(
+      log::Level::info,
+      "rank " + std::to_string(left.rank) + " left after op " + std::to_string(left.completed) + ": " + left.reason,
+      left.rank);
+  note_left(left);
+}
+
+void LocalGroup::note_left(const LeftMessage& left) {
+  segment_.set_left(left.rank, left.completed);
+  if (!left_) left_ = left;
+  left_->completed = std::max(left_->completed, left.completed);
+  end_when_drained();
+}
+
+// No later operation can complete without the rank that left. Each daemon lets its own ranks finish what that rank took
+// part in, then ends the group here: survivors need not run into it to learn of it, and nothing is kept for the absent.
+void LocalGroup::end_when_drained() {
+  if (state_ != State::running || frozen_) return;
+  const bool drained = std::all_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    return !entry.second.present || segment_.completed(shape_->local_of(entry.first)) >= left_->completed;
+  });
+  if (!drained) {
+    around_.after(kDrainLook, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->end_when_drained();
+    });
+    return;
+  }
+  for (const auto& [rank, m] : members_) segment_.freeze(shape_->local_of(rank));
+  const std::string text = "rank " + std::to_string(left_->rank) + " left the group after op " +
+                           std::to_string(left_->completed) + ": " + left_->reason;
+  segment_.set_poison({Code::rank_lost, static_cast<std::uint16_t>(left_->rank)}, text);
+  drain_rails_ = true;
+  finish({Code::rank_lost, text});
+}
+
+void LocalGroup::abort(std::uint32_t rank, const Status& reason) {
+  if (member(rank) == nullptr) return;
+  if (state_ == State::running) harden(reason, static_cast<std::uint16_t>(rank));
+}
+
+void LocalGroup::harden(const Status& reason, std::uint16_t rank) {
+  if (frozen_ || state_ != State::running) return;
+  frozen_ = true;
+  freeze_reason_ = reason;
+  freeze_rank_ = rank;
+  for (const auto& [r, m] : members_) segment_.freeze(shape_->local_of(r));
+  frozen_at_[domain_] = completed_here();
+  to_others([&] { return GroupMessage{id_.key, FrozenMessage{reason, rank, *frozen_at_[domain_]}}; });
+  const bool all = std::all_of(frozen_at_.begin(), frozen_at_.end(), [](const auto& at) { return at.has_value(); });
+  if (all) return poison_now();
+  around_.after(kFreezeGrace, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->poison_now();
+  });
+}
+
+void LocalGroup::on_frozen(std::uint16_t domain, const FrozenMessage& frozen) {
+  if (state_ != State::running) return;
+  frozen_at_[domain] = frozen.completed;
+  harden(frozen.reason, static_cast<std::uint16_t>(frozen.rank));
+  if (state_ != State::running) return;
+  const bool all = std::all_of(frozen_at_.begin(), frozen_at_.end(), [](const auto& at) { return at.has_value(); });
+  if (all) poison_now();
+}
+
+void LocalGroup::poison_now() {
+  if (poisoned_ || state_ != State::running) return;
+  poisoned_ = true;
+  std::uint64_t least = UINT64_MAX;
+  for (const auto& at : frozen_at_) {
+    if (at) least = std::min(least, *at);
+  }
+  std::string text = freeze_reason_.message();
+  if (least != UINT64_MAX) text += "; last operation complete on all survivors: " + std::to_string(least);
+  segment_.set_poison({freeze_reason_.code(), freeze_rank_}, text);
+  log_event(log::Level::warning, "the group ended: " + text);
+  finish({freeze_reason_.code(), text});
+}
+
+void LocalGroup::rails_failed(std::uint16_t domain, std::uint16_t rank, const Status& reason) {
+  if (state_ == State::wiring) return rails_connected(domain, fail(reason));
+  if (reason.code() == Code::protocol) return harden(reason, rank);
+  std::vector<std::uint32_t> ranks(shape_->ranks_of(domain).begin(), shape_->ranks_of(domain).end());
+  // Ranks that left need no path any more.
+  const bool wanted = std::any_of(ranks.begin(), ranks.end(), [&](std::uint32_t r) { return segment_.left(r) == 0; });
+  if (!wanted) return;
+  harden({Code::peer_lost, "the path to ranks " + rank_list(ranks) + " on host " +
+                               daemons_[domain].host.hex().substr(0, 8) + " failed: " + reason.message()},
+         ranks.empty() ? ipc::Poison::kNoRank : static_cast<std::uint16_t>(ranks.front()));
+}
+
+void LocalGroup::peer_lost(const mesh::HostId& host, const Status& reason) {
+  const auto domain = domain_of_host(host);
+  if (!domain) {
+    if (host == id_.host && state_ == State::joining) {
+      finish(
+          {Code::peer_lost, "the coordinator of the group was lost: " + reason.message() + "; make a new unique id"});
+    }
+    return;
+  }
+  if (*domain == domain_ || domain_lost_[*domain]) return;
+  domain_lost_[*domain] = true;
+  if (state_ == State::running) {
+    frozen_at_[*domain] = UINT64_MAX;  // no survivor there
+    rails_failed(*domain, ipc::Poison::kNoRank, {Code::peer_lost, "its daemon was lost: " + reason.message()});
+  } else if (state_ != State::ended) {
+    finish({Code::peer_lost, "the daemon of rank " + std::to_string(shape_->ranks_of(*domain).front()) +
+                                 " was lost while the group was being made: " + reason.message()});
+  }
+  if (frozen_ && state_ == State::running &&
+      std::all_of(frozen_at_.begin(), frozen_at_.end(), [](const auto& at) { return at.has_value(); })) {
+    poison_now();
+  }
+}
+
+void LocalGroup::end_all(const Status& reason) {
+  if (state_ == State::running) {
+    harden(reason, ipc::Poison::kNoRank);
+    poison_now();
+  } else if (state_ != State::ended) {
+    finish(reason);
+  }
+}
+
+void LocalGroup::finish(const Status& reason) {
+  if (state_ == State::ended) return;
+  state_ = State::ended;
+  end_ = reason;
+  for (auto& [rank, m] : members_) {
+    if (auto answer = std::exchange(m.mapped, nullptr); answer) answer(fail(reason));
+    if (auto answer = std::exchange(m.attached, nullptr); answer) answer(fail(reason));
+  }
+  release_quiet();
+  close_rails_if_done();
+  around_.changed();
+}
+
+// Quarantine: descriptors of an ended epoch are let go only when no local writer can store to that memory any more.
+void LocalGroup::release_quiet() {
+  if (state_ != State::ended) return;
+  const bool quiet = std::all_of(members_.begin(), members_.end(), [&](const auto& entry) {
+    const Member& m = entry.second;
+    if (m.fenced || !segment_.valid()) return true;
+    // acquire: pairs with the release by which the rank said so.
+    return ipc::load_acquire(segment_.live(shape_->local_of(entry.first)).quiet) != 0;
+  });
+  if (quiet) {
+    for (auto& [rank, m] : members_) m.arena.clear();
+    return;
+  }
+  around_.after(kQuietLook, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->release_quiet();
+  });
+}
+
+void LocalGroup::close_rails_if_done() {
+  if (!rails_in_use_ || rails_closing_) return;
+  if (state_ != State::ended) return;
+  rails_closing_ = true;
+  around_.proxy->close_group(id_.key, drain_rails_ ? CloseMode::drain : CloseMode::abandon);
+}
+
+void LocalGroup::rails_quiesced(std::uint16_t domain, std::vector<std::pair<std::uint16_t, std::uint64_t>> posted) {
+  if (!domain_lost_[domain]) around_.send(daemons_[domain], {id_.key, QuiescedMessage{std::move(posted)}});
+}
+
+void LocalGroup::rails_closed() {
+  rails_in_use_ = false;
+  for (std::size_t d = 0; d < daemons_.size(); ++d) {
+    if (d != domain_) around_.retain(daemons_[d], false);
+  }
+  around_.changed();
+}
+
+bool LocalGroup::empty() const {
+  if (rails_in_use_) return false;
+  return std::none_of(members_.begin(), members_.end(), [](const auto& e) { return e.second.present; });
+}
+
+}  // namespace railhead::daemon

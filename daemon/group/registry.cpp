@@ -1,0 +1,165 @@
+#include "daemon/group/registry.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace railhead::daemon {
+namespace {
+
+// An id that nobody used is forgotten after this.
+constexpr std::chrono::hours kUnusedId{24};
+
+}  // namespace
+
+Result<UniqueId> GroupRegistry::make_id() {
+  std::erase_if(coordinators_, [](const auto& entry) {
+    return entry.second.coordinator->finished() || std::chrono::steady_clock::now() - entry.second.made > kUnusedId;
+  });
+  const auto most = static_cast<std::size_t>(around_.config->limits.groups);
+  if (coordinators_.size() >= most) {
+    return fail(Code::limit_exceeded, std::to_string(coordinators_.size()) +
+                                          " unique ids wait for their groups, limits.groups is " +
+                                          std::to_string(most));
+  }
+  auto key = random_bytes();
+  auto secret = random_bytes();
+  if (!key || !secret) return fail(key ? secret.error() : key.error());
+  UniqueId id{*key, *secret, around_.host, around_.endpoint};
+  coordinators_[id.key] = {
+      std::make_unique<Coordinator>(
+          id.key, id.secret, [this](const DaemonEntry& to, GroupMessage message) { send(to, std::move(message)); }),
+      std::chrono::steady_clock::now()};
+  watch_joining(id.key);
+  return id;
+}
+
+// Says every few seconds who is missing, and gives up at the configured limit.
+void GroupRegistry::watch_joining(const GroupKey& key) {
+  around_.after(std::chrono::seconds(around_.config->join_log_s), [this, key] {
+    const auto found = coordinators_.find(key);
+    if (found == coordinators_.end() || !found->second.coordinator->waits_for_ranks()) return;
+    Coordinator& coordinator = *found->second.coordinator;
+    const auto missing = coordinator.missing();
+    if (!missing.empty()) {
+      const auto waited =
+          std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - found->second.made);
+      const std::string text = "group " + short_name(key) + " waits for rank" + (missing.size() == 1 ? " " : "s ") +
+                               rank_list(missing) + " since " + std::to_string(waited.count()) + " s";
+      around_.log->info(text);
+      coordinator.announce_missing();
+      const std::int64_t limit = around_.config->join_timeout_s;
+      if (limit > 0 && waited.count() >= limit) {
+        coordinator.refuse({Code::timeout, "after " + std::to_string(waited.count()) + " s rank" +
+                                               (missing.size() == 1 ? " " : "s ") + rank_list(missing) +
+                                               " had not joined (join_timeout_s is " + std::to_string(limit) + ")"});
+      }
+    }
+    watch_joining(key);
+  });
+}
+
+Result<std::shared_ptr<LocalGroup>> GroupRegistry::open(const UniqueId& id, const ipc::GroupParams& params) {
+  if (auto known = find(id.key)) return known;
+  const auto most = static_cast<std::size_t>(around_.config->limits.groups);
+  if (groups_.size() >= most) {
+    return fail(Code::limit_exceeded,
+                std::to_string(groups_.size()) + " groups on this host, limits.groups is " + std::to_string(most));
+  }
+  GroupSurroundings around;
+  around.host = around_.host;
+  around.endpoint = around_.endpoint;
+  around.log = around_.log;
+  around.proxy_index = proxy_of(id.key);
+  around.proxy = around_.proxies[around.proxy_index];
+  around.send = [this](const DaemonEntry& to, GroupMessage message) { send(to, std::move(message)); };
+  around.retain = around_.retain;
+  around.after = around_.after;
+  around.quota_left = [this] { return quota_left(); };
+  around.changed = [this] {
+    if (std::exchange(sweeping_, true)) return;
+    around_.post([this] {
+      sweeping_ = false;
+      sweep();
+    });
+  };
+  auto group = std::make_shared<LocalGroup>(id, params, std::move(around));
+  groups_.emplace(id.key, group);
+  return group;
+}
+
+std::uint32_t GroupRegistry::proxy_of(const GroupKey& key) const {
+  return static_cast<std::uint32_t>(key[15] % around_.proxies.size());
+}
+
+std::shared_ptr<LocalGroup> GroupRegistry::find(const GroupKey& key) const {
+  const auto found = groups_.find(key);
+  return found == groups_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<LocalGroup> GroupRegistry::find(const std::string& name) const {
+  for (const auto& [key, group] : groups_) {
+    if (!name.empty() && short_name(key).rfind(name, 0) == 0) return group;
+  }
+  return nullptr;
+}
+
+void GroupRegistry::send(const DaemonEntry& to, GroupMessage message) {
+  if (to.host == around_.host) {
+    // Later, so that nobody is called back from inside its own call.
+    around_.post([this, message = std::move(message)]() mutable { on_message(around_.host, std::move(message)); });
+    return;
+  }
+  if (const Status sent = around_.mesh_send(to, message); !sent.ok()) {
+    around_.post([this, host = to.host, sent] { on_peer_lost(host, sent); });
+  }
+}
+
+void GroupRegistry::on_message(const mesh::HostId& from, GroupMessage message) {
+  const auto coordinated = coordinators_.find(message.group);
+  Coordinator* const coordinator = coordinated == coordinators_.end() ? nullptr : coordinated->second.coordinator.get();
+  if (const auto* join = std::get_if<JoinMessage>(&message.body)) {
+    if (coordinator != nullptr) return coordinator->on_join(from, *join);
+    return send({from, join->endpoint},
+                {message.group, RefusedMessage{{Code::invalid_usage,
+                                                "this daemon does not know the unique id: its group was made or "
+                                                "refused already, or the daemon was restarted; make a new id"}}});
+  }
+  if (const auto* withdraw = std::get_if<WithdrawMessage>(&message.body)) {
+    if (coordinator != nullptr) coordinator->on_withdraw(from, withdraw->rank);
+    return;
+  }
+  if (std::holds_alternative<WiredMessage>(message.body)) {
+    if (coordinator != nullptr) coordinator->on_wired(from);
+    return;
+  }
+  if (const auto group = find(message.group)) group->on_message(from, std::move(message));
+}
+
+void GroupRegistry::on_peer_lost(const mesh::HostId& host, const Status& reason) {
+  for (auto& [key, coordinated] : coordinators_) coordinated.coordinator->on_lost(host, reason.message());
+  const auto groups = groups_;
+  for (const auto& [key, group] : groups) group->peer_lost(host, reason);
+}
+
+void GroupRegistry::end_all(const Status& reason) {
+  for (auto& [key, coordinated] : coordinators_) {
+    if (!coordinated.coordinator->finished()) coordinated.coordinator->refuse(reason);
+  }
+  const auto groups = groups_;
+  for (const auto& [key, group] : groups) group->end_all(reason);
+}
+
+void GroupRegistry::sweep() {
+  std::erase_if(groups_, [](const auto& entry) { return entry.second->empty(); });
+  std::erase_if(coordinators_, [](const auto& entry) { return entry.second.coordinator->finished(); });
+  around_.changed();
+}
+
+std::uint64_t GroupRegistry::quota_left() const {
+  std::uint64_t used = 0;
+  for (const auto& [key, group] : groups_) used += group->control_bytes();
+  const auto most = static_cast<std::uint64_t>(around_.config->limits.control_bytes);
+  return most > used ? most - used : 0;
+}
+
+}  // namespace railhead::daemon

@@ -1,0 +1,52 @@
+// epd: command line, log, signals; the rest is the daemon library.
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "daemon/config/command_line.hpp"
+#include "daemon/daemon.hpp"
+#include "daemon/mesh/keys.hpp"
+#include "ipc/version.hpp"
+
+namespace {
+
+int fail_with(const railhead::Status& status) {
+  std::fprintf(stderr, "epd: %s\n", status.to_string().c_str());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto line = railhead::config::parse_command_line(argc, argv, std::string(railhead::ipc::build_string()));
+  if (line.action == railhead::config::Action::done) {
+    std::fputs(line.output.c_str(), line.exit_code == 0 ? stdout : stderr);
+    return line.exit_code;
+  }
+  if (line.action == railhead::config::Action::keygen) {
+    const auto made = railhead::mesh::generate_keys(line.key_path);
+    return made ? 0 : fail_with(made.error());
+  }
+  // Signals are taken by one thread that waits for them; every other thread inherits the mask.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  const railhead::config::Config& config = line.settings.config;
+  auto log = railhead::log::Log::make({config.log.level, config.log.target});
+  if (!log) return fail_with(log.error());
+  auto daemon = railhead::daemon::Daemon::start({config, nullptr}, *log);
+  if (!daemon) return fail_with(daemon.error());
+  std::thread([&signals, epd = daemon->get()] {
+    for (int number = 0; sigwait(&signals, &number) == 0;) epd->stop();
+  }).detach();
+  (*daemon)->wait();
+  // The signal thread may hold the daemon still; the process ends here and takes it along.
+  log->info("stopped");
+  std::fflush(nullptr);
+  std::_Exit(0);
+}
