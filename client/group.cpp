@@ -200,6 +200,23 @@ Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>
   return op;
 }
 
+Status Group::may_block() {
+  std::uint64_t waiting = 0;
+  {
+    const std::lock_guard lock(handles_mutex_);
+    for (const auto& [handle, weak] : planned_) {
+      const auto op = weak.lock();
+      if (op == nullptr) continue;
+      const bool unrun = engine_->locked([&] { return !op->concluded() && handle->state == Handle::State::planned; });
+      if (unrun) waiting = op->number();
+    }
+  }
+  if (waiting == 0) return {};
+  return refuse({Code::invalid_usage, "op " + std::to_string(waiting) +
+                                          " is planned and not run: operations complete in order, so a blocking call "
+                                          "would wait for itself; call rh_dispatch_run first, or pass an event"});
+}
+
 Result<void> Group::run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows) {
   return engine_->locked([&]() -> Result<void> {
     if (out != nullptr && out_rows < op->output_rows()) {

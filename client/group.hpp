@@ -32,6 +32,8 @@ class Group {
   Result<std::shared_ptr<Op>> combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle);
   // The planned dispatch of this handle, or invalid_usage.
   Result<std::shared_ptr<DispatchOp>> planned(const std::shared_ptr<Handle>& handle);
+  // A blocking call would wait for itself: an earlier planned dispatch of this rank was not run yet.
+  Status may_block();
   Result<void> run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows);
   void fill(const DispatchOp& op, rh_dispatch_result& result) const;
   void release(const std::shared_ptr<Handle>& handle);

@@ -11,7 +11,7 @@
  *    corrected call works.
  *  - Threads: calls on different groups may run in parallel; calls on one group are serialised by the library and must
  *    be made in the same order on every rank.
- *  - fork(): the parent is not affected; in the child every call returns RH_FORKED. Open a session of its own there.
+ *  - fork(): the parent is not affected; in the child every call returns RH_FORKED; after exec() it is a process of its own.
  *  - No call waits without a deadline (rh_group_config.op_timeout_ms).
  */
 #ifndef RAILHEAD_H_

@@ -1,0 +1,192 @@
+// The C interface: operations, handles, events.
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "client/arguments.hpp"
+#include "client/c_process.hpp"
+
+namespace railhead::client {
+namespace {
+
+// The handle if it is alive and of this group; else why not.
+Result<std::shared_ptr<Handle>> find_handle(const rh_handle* name, const std::shared_ptr<Group>& group) {
+  const auto entry = process().handles.find(name);
+  if (entry == nullptr) {
+    return fail(Code::invalid_usage, "the handle is NULL, was released, or is not one of ours");
+  }
+  if (entry->group != group) return fail(Code::invalid_usage, "the handle belongs to another group");
+  return entry->handle;
+}
+
+// Results of a finished (or too short) dispatch; the code to return for it.
+Status settle(const std::shared_ptr<Group>& group, const EventEntry& entry) {
+  if (entry.op->concluded()) {
+    if (entry.op->result().ok() && entry.dispatch != nullptr && entry.result != nullptr) {
+      group->fill(*entry.dispatch, *entry.result);
+    }
+    return entry.op->result();
+  }
+  if (entry.dispatch != nullptr && entry.dispatch->too_small()) {
+    return {Code::limit_exceeded, "out holds " + std::to_string(entry.dispatch->out_rows()) +
+                                      " rows, this rank receives " + std::to_string(entry.dispatch->output_rows()) +
+                                      "; finish with rh_dispatch_run and a larger output"};
+  }
+  return group->engine().status();
+}
+
+bool settled(const EventEntry& entry) {
+  return entry.op->concluded() || (entry.dispatch != nullptr && entry.dispatch->too_small());
+}
+
+// Waits for a blocking call, or makes an event of it.
+rh_status conclude(EventEntry entry, rh_event** event) {
+  const std::shared_ptr<Group> group = entry.group;
+  if (event != nullptr) {
+    *event = process().events.add(std::make_shared<EventEntry>(std::move(entry)));
+    group->engine().detach();
+    return RH_OK;
+  }
+  // The engine ends an operation at its own deadline, on all ranks.
+  group->engine().wait(ipc::Deadline::never(), [&entry] { return settled(entry); });
+  return report(group->engine().locked([&] { return settle(group, entry); }));
+}
+
+}  // namespace
+}  // namespace railhead::client
+
+using namespace railhead::client;  // NOLINT(google-build-using-namespace): the C functions below are this file's
+                                   // purpose
+using railhead::Code;
+using railhead::Status;
+
+rh_status rh_dispatch(rh_group* group, const rh_dispatch_args* args, rh_dispatch_result* result, rh_handle** handle,
+                      rh_event** event) {
+  return guarded([&]() -> rh_status {
+    const auto found = find_group(group);
+    if (found == nullptr) return unknown("the group");
+    if (result == nullptr || handle == nullptr) {
+      return report(Code::invalid_argument, result == nullptr ? "result is NULL" : "handle is NULL");
+    }
+    auto read = read_struct(args, "rh_dispatch_args");
+    if (!read) return report(read);
+    std::shared_ptr<Handle> cached;
+    if (read->cached != nullptr) {
+      auto known = find_handle(read->cached, found);
+      if (!known) return report(known);
+      cached = *known;
+    }
+    if (event == nullptr) {
+      if (const Status may = found->may_block(); !may.ok()) return report(may);
+    }
+    auto op = found->dispatch(*read, cached, false);
+    if (!op) return report(op);
+    *handle = cached != nullptr
+                  ? read->cached
+                  : process().handles.add(std::make_shared<HandleEntry>(HandleEntry{(*op)->handle(), found}));
+    return conclude({*op, *op, found, result}, event);
+  });
+}
+
+rh_status rh_dispatch_plan(rh_group* group, const rh_dispatch_args* args, uint64_t* row_count, rh_handle** handle) {
+  return guarded([&]() -> rh_status {
+    const auto found = find_group(group);
+    if (found == nullptr) return unknown("the group");
+    if (row_count == nullptr || handle == nullptr) {
+      return report(Code::invalid_argument, row_count == nullptr ? "row_count is NULL" : "handle is NULL");
+    }
+    auto read = read_struct(args, "rh_dispatch_args");
+    if (!read) return report(read);
+    if (read->cached != nullptr) {
+      return report(Code::invalid_argument,
+                    "cached with rh_dispatch_plan: a cached dispatch has its counts, use rh_dispatch");
+    }
+    if (const Status may = found->may_block(); !may.ok()) return report(may);
+    auto op = found->dispatch(*read, nullptr, true);
+    if (!op) return report(op);
+    const std::shared_ptr<DispatchOp> dispatch = *op;
+    found->engine().wait(railhead::ipc::Deadline::never(),
+                         [&] { return dispatch->counted() || dispatch->concluded(); });
+    const Status status = found->engine().locked([&] { return dispatch->concluded() ? dispatch->result() : Status(); });
+    if (!status.ok()) return report(status);
+    *row_count = dispatch->output_rows();
+    *handle = process().handles.add(std::make_shared<HandleEntry>(HandleEntry{dispatch->handle(), found}));
+    // Others need our writes while this caller allocates.
+    found->engine().detach();
+    return RH_OK;
+  });
+}
+
+rh_status rh_dispatch_run(rh_group* group, rh_handle* handle, void* out, size_t out_rows, rh_dispatch_result* result,
+                          rh_event** event) {
+  return guarded([&]() -> rh_status {
+    const auto found = find_group(group);
+    if (found == nullptr) return unknown("the group");
+    if (result == nullptr) return report(Code::invalid_argument, "result is NULL");
+    auto known = find_handle(handle, found);
+    if (!known) return report(known);
+    auto op = found->planned(*known);
+    if (!op) return report(op);
+    if (auto run = found->run(*op, out, out_rows); !run) return report(run);
+    return conclude({*op, *op, found, result}, event);
+  });
+}
+
+rh_status rh_handle_release(rh_handle* handle) {
+  return guarded([&]() -> rh_status {
+    if (handle == nullptr) return RH_OK;
+    const auto entry = process().handles.take(handle);
+    if (entry == nullptr) return unknown("the handle");
+    entry->group->release(entry->handle);
+    return RH_OK;
+  });
+}
+
+rh_status rh_combine(rh_group* group, const rh_combine_args* args, rh_event** event) {
+  return guarded([&]() -> rh_status {
+    const auto found = find_group(group);
+    if (found == nullptr) return unknown("the group");
+    auto read = read_struct(args, "rh_combine_args");
+    if (!read) return report(read);
+    auto known = find_handle(read->handle, found);
+    if (!known) return report(known);
+    if (event == nullptr) {
+      if (const Status may = found->may_block(); !may.ok()) return report(may);
+    }
+    auto op = found->combine(*read, *known);
+    if (!op) return report(op);
+    return conclude({*op, nullptr, found, nullptr}, event);
+  });
+}
+
+rh_status rh_event_wait(rh_event* event, uint64_t timeout_ms) {
+  return guarded([&]() -> rh_status {
+    const auto entry = process().events.find(event);
+    if (entry == nullptr) return unknown("the event");
+    const auto deadline = timeout_ms == UINT64_MAX
+                              ? railhead::ipc::Deadline::never()
+                              : railhead::ipc::Deadline::after(std::chrono::milliseconds(timeout_ms));
+    Engine& engine = entry->group->engine();
+    if (!engine.wait(deadline, [&] { return settled(*entry); })) {
+      return report(Status(Code::timeout, "the operation (op " + std::to_string(entry->op->number()) +
+                                              ") is not complete after " + std::to_string(timeout_ms) +
+                                              " ms; the event still stands"));
+    }
+    process().events.take(event);
+    return report(engine.locked([&] { return settle(entry->group, *entry); }));
+  });
+}
+
+rh_status rh_event_test(rh_event* event) {
+  return guarded([&]() -> rh_status {
+    const auto entry = process().events.find(event);
+    if (entry == nullptr) return unknown("the event");
+    Engine& engine = entry->group->engine();
+    engine.poll();
+    const bool done = engine.locked([&] { return settled(*entry); }) || !engine.status().ok();
+    if (!done) return RH_IN_PROGRESS;
+    process().events.take(event);
+    return report(engine.locked([&] { return settle(entry->group, *entry); }));
+  });
+}
