@@ -67,7 +67,7 @@ class Group {
   std::vector<HeaderRx*> waiting;  // headers that arrived before their window opened
   NicMemory own;                   // header slots of remote ranks, then credit sources
   bool stopped = false;            // no further submissions
-  bool draining = false;              // closes when everything submitted is posted
+  bool draining = false;           // closes when everything submitted is posted
   bool closing = false;
   std::chrono::steady_clock::time_point close_deadline;
 

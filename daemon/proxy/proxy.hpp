@@ -117,8 +117,8 @@ class Proxy {
   // All from the control thread; each returns at once.
   virtual void open_group(GroupRails rails) = 0;
   virtual void connect_group(const GroupKey& key, std::uint16_t domain, WireOffer offer) = 0;
-  // Posts nothing more, tells each peer how much was posted, waits for what peers say they posted (peer_quiesced) or for
-  // the path to be dead, then deregisters.
+  // Posts nothing more, tells each peer how much was posted, waits for what peers say they posted (peer_quiesced) or
+  // for the path to be dead, then deregisters.
   virtual void close_group(const GroupKey& key, CloseMode mode) = 0;
   virtual void peer_quiesced(const GroupKey& key, std::uint16_t domain,
                              std::vector<std::pair<std::uint16_t, std::uint64_t>> posted) = 0;

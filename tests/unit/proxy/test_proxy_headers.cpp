@@ -65,7 +65,9 @@ struct Spoilt {
   bool reseal;
 };
 
-void PrintTo(const Spoilt& spoilt, std::ostream* out) { *out << spoilt.name; }
+void PrintTo(const Spoilt& spoilt, std::ostream* out) {
+  *out << spoilt.name;
+}
 
 class ProxySpoiltHeader : public testing::TestWithParam<Spoilt> {};
 

@@ -97,7 +97,9 @@ struct BadOffer {
   std::string says;
 };
 
-void PrintTo(const BadOffer& offer, std::ostream* out) { *out << offer.name; }
+void PrintTo(const BadOffer& offer, std::ostream* out) {
+  *out << offer.name;
+}
 
 class ProxyOffer : public testing::TestWithParam<BadOffer> {};
 

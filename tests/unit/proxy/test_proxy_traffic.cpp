@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/unit/proxy/fabric_cases.hpp"
 
 namespace railhead::daemon {
@@ -66,15 +68,18 @@ TEST(Proxy, SleepsWhenIdleAndWakesByTheBell) {
   Daemons daemons(2, kTcp);
   TestGroup group(1, {&daemons[0], &daemons[1]});
   ASSERT_TRUE(group.establish());
-  for (int round = 0; round < 20; ++round) {
+  std::vector<std::chrono::steady_clock::duration> took(21);
+  for (auto& duration : took) {
     const auto deadline = soon();
     while (!(daemons[0].sleeping() && daemons[1].sleeping()) && !deadline.expired()) std::this_thread::yield();
     ASSERT_FALSE(deadline.expired());
     const auto began = std::chrono::steady_clock::now();
     ASSERT_TRUE(group.exchange(1, 64));
-    // Far below the tick of the sleep: the bells did it.
-    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(80));
+    duration = std::chrono::steady_clock::now() - began;
   }
+  std::nth_element(took.begin(), took.begin() + 10, took.end());
+  // Waking by the tick alone takes half of its 100 ms on average, and two sides have to wake.
+  EXPECT_LT(took[10], std::chrono::milliseconds(40));
 }
 
 TEST(Proxy, ReportsRingsPeersAndFabric) {
