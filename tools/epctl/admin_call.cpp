@@ -55,8 +55,8 @@ Result<T> with_admin(const Options& options, F call) {
   if (!found) return fail(found.error());
   const std::string& socket = *found;
   const SigpipeAsItWas sigpipe;
-  kj::Own<kj::AsyncIoStream> stream;
   auto io = kj::setupAsyncIo();
+  kj::Own<kj::AsyncIoStream> stream;
   auto& timer = io.provider->getTimer();
   const auto end = timer.now() + static_cast<std::int64_t>(options.timeout_s * 1e6) * kj::MICROSECONDS;
   try {

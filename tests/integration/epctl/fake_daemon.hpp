@@ -55,9 +55,9 @@ inline ipc::UniqueFd silent_listener(const std::string& path) {
 
 // Set before the first call; read by the daemon's thread.
 struct FakeAnswers {
-  std::map<std::string, std::string> snapshots;  // by `what`
-  Status admin_error;
-  Status evict_error;
+  std::map<std::string, std::string> snapshots{};  // by `what`
+  Status admin_error{};
+  Status evict_error{};
 };
 struct SeenEviction {
   std::uint32_t session = 0;

@@ -1,7 +1,10 @@
 // epctl against the real epd, and a real client of it.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "railhead/railhead.h"
 #include "tests/integration/epctl/fake_daemon.hpp"
@@ -30,36 +33,39 @@ class RealDaemon : public testing::Test {
 
   Folder folder_;
   std::string socket_ = folder_ / "epd.sock";
-  Program epd_{{EPD_PROGRAM, "--config", "none", "--socket", socket_, "--log.target", "stderr", "--drain_s", "0"}};
+  Program epd_{{EPD_PROGRAM, "--config", "none", "--socket", socket_, "--log.target", "stderr", "--drain_s", "0",
+                "--join_log_s", "1"}};
 };
 
-// A session with a group of one rank.
 class Client {
  public:
-  explicit Client(const std::string& socket) {
-    rh_session_config session{};
-    session.size = sizeof(session);
-    session.daemon = socket.c_str();
-    session.job = "job-7";
-    good(rh_session_open(&session, &session_));
-    rh_unique_id id{};
-    good(rh_unique_id_create(session_, &id));
-    rh_group_config group{};
-    group.size = sizeof(group);
-    group.ranks = 1;
-    group.experts = 4;
-    group.hidden = 16;
-    group.topk = 2;
-    good(rh_group_create(session_, &id, &group, &group_));
+  explicit Client(const std::string& socket, const char* job = "job-7") {
+    rh_session_config config{};
+    config.size = sizeof(config);
+    config.daemon = socket.c_str();
+    config.job = job;
+    EXPECT_EQ(rh_session_open(&config, &session_), RH_OK) << rh_last_error();
   }
   ~Client() { rh_session_close(session_); }
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
+  // As rank 0 of a new group; waits for the other ranks.
+  rh_status make_group(std::uint32_t ranks) {
+    rh_unique_id id{};
+    if (const rh_status made = rh_unique_id_create(session_, &id); made != RH_OK) return made;
+    rh_group_config group{};
+    group.size = sizeof(group);
+    group.ranks = ranks;
+    group.experts = 4;
+    group.hidden = 16;
+    group.topk = 2;
+    rh_group* made = nullptr;
+    return rh_group_create(session_, &id, &group, &made);
+  }
+
  private:
-  static void good(rh_status status) { ASSERT_EQ(status, RH_OK) << rh_last_error(); }
   rh_session* session_ = nullptr;
-  rh_group* group_ = nullptr;
 };
 
 TEST_F(RealDaemon, AnIdleOneIsReadyAndWaitsForNothing) {
@@ -84,7 +90,8 @@ TEST_F(RealDaemon, EvictionOfNobodyIsRefused) {
 }
 
 TEST_F(RealDaemon, ShowsAClientAndItsGroup) {
-  const Client client(socket_);
+  Client client(socket_);
+  ASSERT_EQ(client.make_group(1), RH_OK) << rh_last_error();
   const json sessions = epctl_json({"ls", "sessions"})["sessions"];
   ASSERT_EQ(sessions.size(), 1U);
   EXPECT_EQ(sessions[0]["pid"], ::getpid());
@@ -97,12 +104,48 @@ TEST_F(RealDaemon, ShowsAClientAndItsGroup) {
 }
 
 TEST_F(RealDaemon, EvictedRankEndsItsGroupWithTheReason) {
-  const Client client(socket_);
+  Client client(socket_);
+  ASSERT_EQ(client.make_group(1), RH_OK) << rh_last_error();
   const std::string name = epctl_json({"ls", "groups"})["groups"][0]["group"];
   const Ran evicted = epctl({"evict", "--group", name.substr(0, 4), "--rank", "0", "--reason", "for the test"});
   EXPECT_EQ(evicted.exit_code, 0) << evicted.err;
   EXPECT_TRUE(epd_.await_error("evicted by an operator: for the test")) << epd_.error();
   EXPECT_EQ(epctl({"evict", "--group", name, "--rank", "0"}).exit_code, 1) << "a second time";
+}
+
+TEST_F(RealDaemon, WhyNamesTheRanksThatAGroupWaitsFor) {
+  Client client(socket_);
+  std::thread joining([&client] { EXPECT_NE(client.make_group(3), RH_OK); });
+  std::string why;
+  const auto deadline = ipc::Deadline::after(std::chrono::seconds(30));
+  while (why.find("waits for ranks 1, 2 to join") == std::string::npos && !deadline.expired()) why = epctl({"why"}).out;
+  EXPECT_THAT(why, HasSubstr("waits for ranks 1, 2 to join"));
+  EXPECT_THAT(epctl({"ls", "groups"}).out, HasSubstr("joining"));
+  // The daemon's end is the end of the call that waits.
+  epd_.signal(SIGKILL);
+  joining.join();
+}
+
+TEST_F(RealDaemon, EvictionByABeginningThatSeveralGroupsShareIsRefused) {
+  Client client(socket_);
+  // Names are hexadecimal: among 17, two begin with the same digit.
+  for (int i = 0; i < 17; ++i) ASSERT_EQ(client.make_group(1), RH_OK) << rh_last_error();
+  std::map<char, int> begins;
+  const json listed = epctl_json({"ls", "groups"});
+  for (const auto& group : listed["groups"]) ++begins[group["group"].get<std::string>().front()];
+  const auto shared = std::find_if(begins.begin(), begins.end(), [](const auto& b) { return b.second > 1; });
+  ASSERT_NE(shared, begins.end());
+  const Ran ran = epctl({"evict", "--group", std::string(1, shared->first), "--rank", "0"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("the names of several groups begin with"));
+  EXPECT_EQ(epctl_json({"status"})["groups_running"], 17);
+}
+
+TEST_F(RealDaemon, JobLabelThatIsNoTextHidesNobody) {
+  const Client odd(socket_, "\xff\x1b[2J");
+  const Client good(socket_, "good");
+  EXPECT_EQ(epctl_json({"ls", "sessions"})["sessions"].size(), 2U);
+  EXPECT_THAT(epctl({"ls", "sessions"}).out, testing::Not(HasSubstr("\x1b")));
 }
 
 TEST_F(RealDaemon, StoppedInTheProcessSenseIsFailed) {
@@ -123,7 +166,8 @@ TEST_F(RealDaemon, EndedIsFailedAndEndsWithZero) {
 }
 
 TEST_F(RealDaemon, SigtermWithAClientEndsWithZero) {
-  const Client client(socket_);
+  Client client(socket_);
+  ASSERT_EQ(client.make_group(1), RH_OK) << rh_last_error();
   epd_.signal(SIGTERM);
   epd_.drain();
   const int status = epd_.wait();
