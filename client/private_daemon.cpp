@@ -94,6 +94,8 @@ Result<void> spawn(const std::string& socket, const std::string& key, const std:
                                           "\"$@\" </dev/null >>\"$RAILHEAD_LOG\" 2>&1 &",
                                           "sh",
                                           epd,
+                                          "--config",
+                                          "none",
                                           "--private.key",
                                           key,
                                           "--socket",

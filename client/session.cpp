@@ -6,18 +6,25 @@
 #include "client/daemon_choice.hpp"
 
 namespace railhead::client {
+namespace {
+
+constexpr int kAttempts = 3;
+
+}  // namespace
 
 Result<std::shared_ptr<Session>> Session::open(const SessionConfig& config) {
   const auto deadline = ipc::Deadline::after(std::chrono::milliseconds(config.timeout));
-  // A private daemon may be on its way out between our look and our hello; the second try starts a new one.
+  // A private daemon may be on its way out between our look and our hello; the next try starts a new one.
   Status last;
-  for (int attempt = 0; attempt < 2; ++attempt) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto socket = choose_daemon(config.daemon, config.job, deadline);
     if (!socket) return fail(socket.error());
     auto link = DaemonLink::connect({*socket, config.job, config.timeout});
     if (link) return std::shared_ptr<Session>(new Session(std::move(*link)));
     last = link.error();
-    if (last.code() != Code::daemon_lost && last.code() != Code::system) break;
+    const bool leaving =
+        last.code() == Code::daemon_lost || last.code() == Code::system || last.code() == Code::unavailable;
+    if (!leaving || deadline.expired()) break;
   }
   return fail(std::move(last));
 }

@@ -10,6 +10,7 @@
 
 #include "daemon/control/control_thread.hpp"
 #include "daemon/control/listener.hpp"
+#include "daemon/mesh/endpoint.hpp"
 #include "daemon/mesh/keys.hpp"
 #include "daemon/mesh/mesh.hpp"
 #include "daemon/proxy/proxy.hpp"
@@ -23,6 +24,14 @@ std::string cpu_list(const std::vector<std::int64_t>& cpus) {
   std::string out;
   for (const std::int64_t cpu : cpus) out += (out.empty() ? "" : ",") + std::to_string(cpu);
   return out;
+}
+
+// Where data connections are made when fabric.bind does not say: beside the mesh.
+std::string fabric_bind(const config::Config& config) {
+  if (!config.fabric.bind.empty() || config.fabric.provider == "loopback") return config.fabric.bind;
+  const std::string& text = config.mesh.advertise.empty() ? config.mesh.bind : config.mesh.advertise;
+  const auto endpoint = mesh::parse_endpoint(text, "mesh.bind");
+  return endpoint && !endpoint->is_wildcard() ? endpoint->host : std::string();
 }
 
 class Epd final : public Daemon {
@@ -107,7 +116,7 @@ Result<void> Epd::start_proxies() {
     proxy.host = host_.bytes;
     proxy.fabric.provider = config.fabric.provider;
     proxy.fabric.endpoint = config.fabric.endpoint;
-    proxy.fabric.bind = config.fabric.bind;
+    proxy.fabric.bind = fabric_bind(config);
     proxy.fabric.faults = config.fabric.fault;
     proxy.fabric.hub = options_.loopback;
     proxy.cpus = cpu_list(config.proxy.cpus);

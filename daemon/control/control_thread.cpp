@@ -227,6 +227,9 @@ void ControlThread::stop(bool at_once) {
     return;
   }
   stopping_ = true;
+  // First of all, so that whoever looks for a daemon from now on finds none and starts another. A socket that systemd
+  // passed is systemd's.
+  if (::sd_listen_fds(0) <= 0) ::unlink(parts_.config->socket.c_str());
   stop_deadline_ = now + (at_once ? 0s : std::chrono::seconds(parts_.config->drain_s));
   ::sd_notify(0, "STOPPING=1");
   parts_.log->info("stopping; " + std::to_string(sessions_->all().size()) + " sessions");

@@ -74,7 +74,7 @@ Result<ipc::UniqueFd> bind_socket(const config::Config& config) {
 }  // namespace
 
 Result<ipc::UniqueFd> listen_socket(const config::Config& config) {
-  const int passed = ::sd_listen_fds(1);
+  const int passed = ::sd_listen_fds(0);
   if (passed > 1)
     return fail(Code::invalid_argument, "systemd passed " + std::to_string(passed) + " sockets, epd takes one");
   if (passed == 1) return ipc::UniqueFd(SD_LISTEN_FDS_START);
