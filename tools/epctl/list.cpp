@@ -76,7 +76,7 @@ std::string completed(const Json& group) {
 std::string group_note(const Json& group) {
   if (group.contains("ended")) return printable(group["ended"].value("reason", ""));
   if (!group.contains("missing")) return "-";
-  return "waits for rank " + joined(group["missing"], text_of);
+  return "missing: " + joined(group["missing"], text_of);
 }
 
 std::vector<Listing> sessions() {

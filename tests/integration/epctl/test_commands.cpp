@@ -73,7 +73,7 @@ TEST(List, GroupsShowWhoIsMissingAndHowTheyEnded) {
          {"ended", {{"code", "rank_lost"}, {"reason", "rank 1 (pid 41) lost: its process ended"}}}}}}};
   const Ran ran = ask("groups", groups, {"ls", "groups"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("waits for rank 1 3"));
+  EXPECT_THAT(ran.out, HasSubstr("missing: 1 3"));
   EXPECT_THAT(ran.out, HasSubstr("12  0 1(gone)    rank 1 (pid 41) lost: its process ended"));
 }
 
