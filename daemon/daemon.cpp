@@ -36,7 +36,10 @@ std::string fabric_bind(const config::Config& config) {
 
 class Epd final : public Daemon {
  public:
-  Epd(DaemonOptions options, log::Log log) : options_(std::move(options)), log_(std::move(log)) {}
+  Epd(DaemonOptions options, log::Log log)
+      : options_(std::move(options)),
+        log_(std::move(log)),
+        mailbox_([this](const std::string& text) { log_.error("control thread: " + text); }) {}
   ~Epd() noexcept override {
     if (control_.joinable()) {
       post([](ControlThread& control) { control.stop(true); });

@@ -16,9 +16,16 @@ int fail_with(const railhead::Status& status) {
   return 1;
 }
 
+// Libraries that libfabric pulls in (libinfinipath) take these signals when they are loaded and print a trace of their
+// own; a crash of ours is to leave a core.
+void take_back_signals() {
+  for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE, SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  take_back_signals();
   const auto line = railhead::config::parse_command_line(argc, argv, std::string(railhead::ipc::build_string()));
   if (line.action == railhead::config::Action::done) {
     std::fputs(line.output.c_str(), line.exit_code == 0 ? stdout : stderr);

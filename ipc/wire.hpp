@@ -146,8 +146,10 @@ struct Immediate {
   }
 };
 
-// Slots that the peer has consumed, cumulative. Written by the peer's NIC while we may read: the complement shows a
-// torn pair, which is skipped (the write that tore it brings its own immediate).
+// Slots that the peer has consumed, cumulative, in the low 58 bits; the ring number's generation in the top 6, so that
+// a late credit of a closed group is not taken for one of the ring that has its number now. Written by the peer's NIC
+// while we may read: the complement shows a torn pair, which is skipped (the write that tore it brings its own
+// immediate).
 struct CreditWord {
   std::uint64_t consumed;
   std::uint64_t complement;

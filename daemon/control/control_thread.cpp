@@ -59,7 +59,7 @@ Credentials credentials_of(kj::PeerIdentity& identity) {
 }  // namespace
 
 ControlThread::ControlThread(ControlParts parts, kj::AsyncIoContext& io)
-    : parts_(std::move(parts)), io_(io), tasks_(*this), last_session_(Clock::now()) {
+    : parts_(std::move(parts)), io_(io), last_session_(Clock::now()), tasks_(*this) {
   Mailbox* const mailbox = parts_.mailbox;
   sessions_ = std::make_unique<SessionTable>(static_cast<std::size_t>(parts_.config->limits.sessions),
                                              [this, mailbox](std::uint64_t id, ipc::Life how) {
@@ -131,16 +131,20 @@ void ControlThread::after(std::chrono::milliseconds delay, std::function<void()>
 kj::Promise<void> ControlThread::accept_loop() {
   return listener_->acceptAuthenticated()
       .then([this](kj::AuthenticatedStream accepted) {
-        auto connection = kj::heap<Connection>(kj::mv(accepted.stream),
-                                               make_daemon_server(plane_, credentials_of(*accepted.peerIdentity)));
-        auto gone = connection->network.onDisconnect();
+        auto closing = kj::newPromiseAndFulfiller<void>();
+        const auto close = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(closing.fulfiller));
+        auto connection = kj::heap<Connection>(
+            kj::mv(accepted.stream),
+            make_daemon_server(plane_, credentials_of(*accepted.peerIdentity), [close] { (*close)->fulfill(); }));
+        auto gone = connection->network.onDisconnect().exclusiveJoin(kj::mv(closing.promise));
         tasks_.add(gone.attach(kj::mv(connection)));
       })
       .catch_([this](kj::Exception&& e) {
         parts_.log->warning(std::string("a client could not be accepted: ") + e.getDescription().cStr());
         return io_.provider->getTimer().afterDelay(10 * kj::MILLISECONDS);
       })
-      .then([this] { return stopping_ ? kj::Promise<void>(kj::READY_NOW) : accept_loop(); });
+      // While draining, too: newcomers and operators get an answer.
+      .then([this] { return accept_loop(); });
 }
 
 void ControlThread::session_opened(const std::shared_ptr<Session>& session) {
@@ -149,18 +153,24 @@ void ControlThread::session_opened(const std::shared_ptr<Session>& session) {
                    {.session = session->id, .job = session->job});
   auto watch = kj::heap<ExitWatch>(io_.unixEventPort, session);
   auto exited = watch->observer.whenBecomesReadable();
-  tasks_.add(exited.then([this, session] { session_over(session, "its process ended", true); }).attach(kj::mv(watch)));
+  exits_.emplace(session->id, exited.then([this, session] { session_over(session, "its process ended", true); })
+                                  .attach(kj::mv(watch))
+                                  .eagerlyEvaluate([this](kj::Exception&& e) { taskFailed(kj::mv(e)); }));
 }
 
 void ControlThread::session_over(const std::shared_ptr<Session>& session, const std::string& how, bool fenced) {
   if (!session->ended) {
     parts_.log->info("session over: " + how, {.session = session->id, .job = session->job});
     sessions_->end(*session, how);
+    groups_->session_over(session->id);
   }
   last_session_ = Clock::now();
   if (!fenced) return;
   sessions_->fenced(*session);
   sessions_->forget(session->id);
+  // Later: this may be called from the watch itself.
+  parts_.mailbox->post([this, id = session->id] { exits_.erase(id); });
+  if (session->hang_up) session->hang_up();
 }
 
 void ControlThread::liveness_ended(std::uint64_t id, ipc::Life how) {

@@ -62,16 +62,18 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
 
   ControlParts parts_;
   kj::AsyncIoContext& io_;
-  kj::TaskSet tasks_;
   kj::Own<kj::ConnectionReceiver> listener_;
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<GroupRegistry> groups_;
   ControlPlane plane_;
   kj::Own<kj::PromiseFulfiller<void>> done_;
+  std::map<std::uint32_t, kj::Promise<void>> exits_;  // pidfd watches by session
   bool stopping_ = false;
   std::chrono::steady_clock::time_point stop_deadline_;
   std::chrono::steady_clock::time_point last_session_;
   std::set<std::tuple<GroupKey, std::uint32_t, std::uint64_t>> slow_said_;
+  // Last, so that it ends first: connections that are still open call back into everything above when they go.
+  kj::TaskSet tasks_;
 };
 
 }  // namespace railhead::daemon

@@ -1,5 +1,6 @@
 #include "daemon/control/mailbox.hpp"
 
+#include <kj/debug.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -7,7 +8,8 @@
 
 namespace railhead::daemon {
 
-Mailbox::Mailbox() : bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+Mailbox::Mailbox(std::function<void(const std::string&)> failed)
+    : failed_(std::move(failed)), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 void Mailbox::post(std::function<void()> task) {
   {
@@ -41,7 +43,11 @@ void Mailbox::run_posted() {
     const std::lock_guard lock(mutex_);
     tasks.swap(tasks_);
   }
-  for (auto& task : tasks) task();
+  for (auto& task : tasks) {
+    KJ_IF_MAYBE (thrown, kj::runCatchingExceptions(task)) {
+      failed_(thrown->getDescription().cStr());
+    }
+  }
 }
 
 }  // namespace railhead::daemon

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "ipc/fd.hpp"
@@ -14,7 +15,8 @@ namespace railhead::daemon {
 
 class Mailbox {
  public:
-  Mailbox();
+  // `failed` hears what a task threw; the others go on.
+  explicit Mailbox(std::function<void(const std::string&)> failed);
 
   // Any thread, any time; what is posted after the loop has ended is dropped with the mailbox.
   void post(std::function<void()> task);
@@ -25,6 +27,7 @@ class Mailbox {
   kj::Promise<void> loop(kj::UnixEventPort::FdObserver& observer);
   void run_posted();
 
+  std::function<void(const std::string&)> failed_;
   ipc::UniqueFd bell_;
   std::mutex mutex_;
   std::vector<std::function<void()>> tasks_;

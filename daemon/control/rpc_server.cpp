@@ -13,7 +13,8 @@ namespace {
 
 class DaemonServer final : public schema::Daemon::Server {
  public:
-  DaemonServer(ControlPlane& plane, Credentials who) : plane_(plane), who_(who) {}
+  DaemonServer(ControlPlane& plane, Credentials who, std::function<void()> hang_up)
+      : plane_(plane), who_(who), hang_up_(std::move(hang_up)) {}
   ~DaemonServer() noexcept {
     if (session_ != nullptr) plane_.hung_up(session_);
   }
@@ -79,6 +80,7 @@ class DaemonServer final : public schema::Daemon::Server {
     auto session = plane_.sessions->open(who_.pid, who_.uid, std::move(job), std::move(build), std::move(pidfd));
     if (!session) return fail(session.error());
     session_ = *session;
+    session_->hang_up = hang_up_;
     plane_.opened(session_);
     return {};
   }
@@ -107,6 +109,7 @@ class DaemonServer final : public schema::Daemon::Server {
 
   ControlPlane& plane_;
   Credentials who_;
+  std::function<void()> hang_up_;
   std::shared_ptr<Session> session_;
 };
 
@@ -118,8 +121,8 @@ bool is_allowed(const ControlPlane& plane, std::uint32_t uid) {
          std::find(list.begin(), list.end(), static_cast<std::int64_t>(uid)) != list.end();
 }
 
-schema::Daemon::Client make_daemon_server(ControlPlane& plane, Credentials who) {
-  return kj::heap<DaemonServer>(plane, who);
+schema::Daemon::Client make_daemon_server(ControlPlane& plane, Credentials who, std::function<void()> hang_up) {
+  return kj::heap<DaemonServer>(plane, who, std::move(hang_up));
 }
 
 }  // namespace railhead::daemon

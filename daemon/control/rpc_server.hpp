@@ -41,8 +41,8 @@ struct ControlPlane {
   std::function<kj::Promise<std::string>(const std::string& what)> snapshot;  // JSON for operators
 };
 
-// The bootstrap capability of one connection.
-schema::Daemon::Client make_daemon_server(ControlPlane& plane, Credentials who);
+// The bootstrap capability of one connection, which `hang_up` closes.
+schema::Daemon::Client make_daemon_server(ControlPlane& plane, Credentials who, std::function<void()> hang_up);
 
 // Refuses unknown users: empty list = everybody the socket lets in.
 bool is_allowed(const ControlPlane& plane, std::uint32_t uid);

@@ -63,7 +63,8 @@ class MemberServer final : public schema::Member::Server {
 
   kj::Promise<void> abort(AbortContext context) override {
     const auto params = context.getParams();
-    const auto code = params.getCode() == 0 ? Code::aborted : static_cast<Code>(params.getCode());
+    const bool known = params.getCode() != 0 && params.getCode() < static_cast<std::uint16_t>(Code::in_progress);
+    const auto code = known ? static_cast<Code>(params.getCode()) : Code::aborted;
     group_->abort(rank_, {code, params.getReason().cStr()});
     return kj::READY_NOW;
   }
@@ -90,7 +91,16 @@ class MemberServer final : public schema::Member::Server {
       }
       (*fulfiller)->fulfill();
     });
-    return kj::mv(paf.promise);
+    auto promise = kj::mv(paf.promise);
+    const std::uint64_t limit = context.getParams().getDeadlineMs();
+    if (limit == 0) return promise;
+    return promise.exclusiveJoin(
+        plane_.timer->afterDelay(limit * kj::MILLISECONDS).then([this, context, limit]() mutable {
+          ipc::fill(context.getResults().initError(),
+                    {Code::timeout, "rank " + std::to_string(rank_) + " waited " + std::to_string(limit) +
+                                        " ms for the other ranks to attach their memory"});
+          group_->lost(rank_, "gave up while the group was being made");
+        }));
   }
 
   ControlPlane& plane_;
@@ -105,7 +115,7 @@ class SessionServer final : public schema::Session::Server {
 
   kj::Promise<void> uniqueId(UniqueIdContext context) override {
     plane_.sessions->watch(*session_);
-    auto id = plane_.groups->make_id();
+    auto id = session_->ended ? Result<UniqueId>(fail(over())) : plane_.groups->make_id(session_->id);
     if (!id) {
       ipc::fill(context.getResults().initError(), id.error());
       return kj::READY_NOW;
@@ -132,18 +142,28 @@ class SessionServer final : public schema::Session::Server {
     auto paf = kj::newPromiseAndFulfiller<void>();
     auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
     auto answered = std::make_shared<bool>(false);
-    joined->join(rank, {session_->id, session_->pid}, ipc::read(params.getParams()),
-                 [this, context, fulfiller, answered, joined, rank](Result<Mapped> mapped) mutable {
+    auto is_member = std::make_shared<bool>(false);
+    joined->join(rank, {session_->id, session_->pid, session_->uid}, ipc::read(params.getParams()),
+                 [this, context, fulfiller, answered, is_member, joined, rank](Result<Mapped> mapped) mutable {
                    *answered = true;
+                   if (!mapped) {
+                     std::erase_if(session_->memberships,
+                                   [&](const auto& m) { return m.first == joined && m.second == rank; });
+                   }
                    if (!(*fulfiller)->isWaiting()) return;
                    if (!mapped) {
                      ipc::fill(context.getResults().initError(), mapped.error());
+                     // The client has nothing that it could close.
+                     if (*is_member) forget(joined, rank);
                    } else {
                      answer(context.getResults(), *mapped, joined, rank);
                    }
                    (*fulfiller)->fulfill();
                  });
-    if (!*answered) session_->memberships.emplace_back(joined, rank);
+    if (!*answered) {
+      session_->memberships.emplace_back(joined, rank);
+      *is_member = true;
+    }
     auto promise = kj::mv(paf.promise);
     if (const std::uint64_t limit = params.getDeadlineMs(); limit != 0) {
       promise = promise.exclusiveJoin(plane_.timer->afterDelay(limit * kj::MILLISECONDS)
@@ -158,7 +178,12 @@ class SessionServer final : public schema::Session::Server {
   }
 
  private:
+  Status over() const {
+    return {Code::invalid_usage, "the daemon ended this session: " + session_->end_reason + "; open a new one"};
+  }
+
   Result<std::shared_ptr<LocalGroup>> open_group(schema::Session::JoinParams::Reader params) {
+    if (session_->ended) return fail(over());
     auto id = decode_unique_id(std::span(params.getId().begin(), params.getId().size()));
     if (!id) return fail(id.error());
     const ipc::GroupParams group = ipc::read(params.getParams());

@@ -37,6 +37,7 @@ void SessionTable::watch(Session& session) {
 void SessionTable::end(Session& session, const std::string& how) {
   if (session.ended) return;
   session.ended = true;
+  session.end_reason = how;
   if (session.watched) watchers_.remove(session.id);
   const auto memberships = session.memberships;
   for (const auto& [group, rank] : memberships) group->lost(rank, how);

@@ -28,6 +28,9 @@ struct Session {
   ipc::UniqueFd pidfd;
   bool watched = false;
   bool ended = false;  // notice given: no more calls, its ranks are lost
+  std::string end_reason;
+  // Closes its connection: a forked child may hold the other end long after the process is gone.
+  std::function<void()> hang_up;
   std::vector<std::pair<std::shared_ptr<LocalGroup>, std::uint32_t>> memberships;
 };
 

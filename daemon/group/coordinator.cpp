@@ -66,6 +66,11 @@ void Coordinator::on_join(const mesh::HostId& from, const JoinMessage& join) {
     send_(daemon, {key_, RefusedMessage{{code, std::move(reason)}}});
   };
   if (join.secret != secret_) return refuse_one(Code::permission, "the secret of the unique id is wrong");
+  if (auto good = ipc::validate(join.params); !good) return refuse_one(good.error().code(), good.error().message());
+  if (join.rank >= join.params.ranks) {
+    return refuse_one(Code::invalid_argument,
+                      "rank is " + std::to_string(join.rank) + ", ranks is " + std::to_string(join.params.ranks));
+  }
   if (state_ != State::collecting) {
     return refuse_one(Code::invalid_usage,
                       "the group of this unique id was made already; make a new id for a new group");

@@ -30,6 +30,7 @@ class Coordinator {
 
   // Committed, or refused: nothing more to do here.
   [[nodiscard]] bool finished() const noexcept { return state_ == State::committed || state_ == State::refused; }
+  [[nodiscard]] bool unused() const noexcept { return state_ == State::collecting && joined_.empty(); }
   [[nodiscard]] bool waits_for_ranks() const noexcept { return state_ == State::collecting; }
   // Ranks that have not joined; empty when the number of ranks is not known yet.
   [[nodiscard]] std::vector<std::uint32_t> missing() const;

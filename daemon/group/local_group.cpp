@@ -76,6 +76,13 @@ void LocalGroup::join(std::uint32_t rank, Client client, const ipc::GroupParams&
     if (state_ == State::joining) to_coordinator({id_.key, message});
     return;
   }
+  if (!members_.empty() && members_.begin()->second.client.uid != client.uid) {
+    return mapped(fail(Code::permission, "rank " + std::to_string(rank) + " is of uid " + std::to_string(client.uid) +
+                                             ", the group's other ranks here are of uid " +
+                                             std::to_string(members_.begin()->second.client.uid) +
+                                             ": a group is of one user"));
+  }
+  hold_coordinator(true);
   Member& m = members_[rank];
   m.client = client;
   m.mapped = std::move(mapped);
@@ -84,13 +91,7 @@ void LocalGroup::join(std::uint32_t rank, Client client, const ipc::GroupParams&
 
 void LocalGroup::withdraw(std::uint32_t rank) {
   if (member(rank) == nullptr) return;
-  if (state_ == State::joining) {
-    members_.erase(rank);
-    to_coordinator({id_.key, WithdrawMessage{rank}});
-    around_.changed();
-  } else {
-    lost(rank, "gave up while the group was being made");
-  }
+  lost(rank, "gave up while the group was being made");
 }
 
 void LocalGroup::on_message(const mesh::HostId& from, GroupMessage message) {
@@ -111,9 +112,12 @@ void LocalGroup::on_message(const mesh::HostId& from, GroupMessage message) {
       early_wires_[from] = std::move(*wire);
     }
   } else if (auto* frozen = std::get_if<FrozenMessage>(&message.body); frozen != nullptr && domain) {
+    if (state_ == State::wiring) early_ends_.emplace_back(*domain, *frozen);
     on_frozen(*domain, *frozen);
   } else if (auto* left = std::get_if<LeftMessage>(&message.body); left != nullptr && domain) {
-    if (left->rank < params_.ranks && shape_->domain_of(left->rank) == *domain) on_left(*left);
+    if (left->rank >= params_.ranks || shape_->domain_of(left->rank) != *domain) return;
+    if (state_ == State::wiring) early_ends_.emplace_back(*domain, *left);
+    on_left(*left);
   } else if (auto* quiesced = std::get_if<QuiescedMessage>(&message.body); quiesced != nullptr && domain) {
     if (rails_in_use_) around_.proxy->peer_quiesced(id_.key, *domain, std::move(quiesced->posted));
   }
@@ -123,7 +127,7 @@ void LocalGroup::on_map(const MapMessage& map) {
   if (state_ != State::joining) return;
   daemons_ = map.daemons;
   const auto own = domain_of_host(around_.host);
-  if (!own || map.domain_of_rank.size() != params_.ranks) {
+  if (!own || !fits(map)) {
     return on_refused({Code::protocol, "the coordinator's map does not fit what was joined"});
   }
   domain_ = *own;
@@ -134,6 +138,7 @@ void LocalGroup::on_map(const MapMessage& map) {
   frozen_at_.assign(daemons_.size(), std::nullopt);
   missing_.clear();
   state_ = State::attaching;
+  holds_links_ = true;
   for (std::size_t d = 0; d < daemons_.size(); ++d) {
     if (d != domain_) around_.retain(daemons_[d], true);
   }
@@ -141,6 +146,33 @@ void LocalGroup::on_map(const MapMessage& map) {
                                   std::to_string(daemons_.size()) + " hosts, epoch " + std::to_string(map.epoch));
   for (auto& [rank, m] : members_) {
     if (auto answer = std::exchange(m.mapped, nullptr); answer) answer(Mapped{map.epoch, map.domain_of_rank});
+  }
+}
+
+// Every rank has a domain, domains are dense and numbered by their lowest rank, our ranks are in ours.
+bool LocalGroup::fits(const MapMessage& map) const {
+  if (map.domain_of_rank.size() != params_.ranks) return false;
+  std::uint16_t next = 0;
+  for (std::uint32_t r = 0; r < params_.ranks; ++r) {
+    const std::uint16_t domain = map.domain_of_rank[r];
+    if (domain > next || domain >= map.daemons.size()) return false;
+    if (domain == next) ++next;
+    if ((map.daemons[domain].host == around_.host) != members_.contains(r)) return false;
+  }
+  return next == map.daemons.size();
+}
+
+// The link to the coordinator is kept while the group is being made, so that its loss is told.
+void LocalGroup::hold_coordinator(bool wanted) {
+  if (holds_coordinator_ == wanted || id_.host == around_.host) return;
+  holds_coordinator_ = wanted;
+  around_.retain({id_.host, id_.endpoint}, wanted);
+}
+
+void LocalGroup::let_go_links() {
+  if (!std::exchange(holds_links_, false)) return;
+  for (std::size_t d = 0; d < daemons_.size(); ++d) {
+    if (d != domain_) around_.retain(daemons_[d], false);
   }
 }
 
@@ -264,11 +296,24 @@ void LocalGroup::wired_if_complete() {
 void LocalGroup::on_commit() {
   if (state_ != State::wiring) return;
   state_ = State::running;
+  hold_coordinator(false);
   log_event(log::Level::info, "the group runs");
   for (auto& [rank, m] : members_) {
     if (auto answer = std::exchange(m.attached, nullptr); answer) {
       answer(Attached{words_.fd(), m.rail_words.valid() ? m.rail_words.fd() : -1, generation_});
     }
+  }
+  take_up_early_ends();
+}
+
+// What happened between the coordinator's commit and its arrival here.
+void LocalGroup::take_up_early_ends() {
+  for (const auto& [domain, end] : std::exchange(early_ends_, {})) {
+    if (const auto* frozen = std::get_if<FrozenMessage>(&end)) on_frozen(domain, *frozen);
+    if (const auto* left = std::get_if<LeftMessage>(&end)) on_left(*left);
+  }
+  for (const auto& [rank, m] : members_) {
+    if (!m.present && state_ == State::running) soften(rank, "ended while the group was being made");
   }
 }
 
@@ -278,7 +323,8 @@ Result<void> LocalGroup::add_segment(std::uint32_t rank, std::uint8_t id, ArenaS
   if (m == nullptr || state_ != State::running || !m->present) {
     return fail(Code::invalid_usage, "rank " + std::to_string(rank) + " offers memory to a group that does not run");
   }
-  if (id >= ipc::kMaxSegments || m->arena.contains(id) || segment.kind == ipc::SegmentKind::rail) {
+  const bool known = segment.kind == ipc::SegmentKind::receive || segment.kind == ipc::SegmentKind::combine;
+  if (id >= ipc::kMaxSegments || m->arena.contains(id) || !known) {
     return fail(Code::protocol, "rank " + std::to_string(rank) + " offers segment " + std::to_string(id) + " of kind " +
                                     std::to_string(static_cast<int>(segment.kind)) + " which is taken or not allowed");
   }

@@ -66,6 +66,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   struct Client {
     std::uint32_t session = 0;
     std::int32_t pid = 0;
+    std::uint32_t uid = 0;
   };
   void join(std::uint32_t rank, Client client, const ipc::GroupParams& params,
             std::function<void(Result<Mapped>)> mapped);
@@ -136,6 +137,10 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   void on_map(const MapMessage& map);
   void on_refused(const Status& reason);
   void on_commit();
+  void take_up_early_ends();
+  [[nodiscard]] bool fits(const MapMessage& map) const;
+  void hold_coordinator(bool wanted);
+  void let_go_links();
   Result<void> map_rail(Member& member, std::uint32_t rank, std::optional<ArenaSegment> rail);
   void everybody_attached();
   Result<void> make_words();
@@ -179,6 +184,11 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
 
   std::map<mesh::HostId, WireMessage> early_wires_;  // arrived before our rails were open
   std::vector<bool> connected_;
+  // Said by daemons whose commit came before ours.
+  std::vector<std::pair<std::uint16_t, std::variant<FrozenMessage, LeftMessage>>> early_ends_;
+  bool holds_coordinator_ = false;
+  bool holds_links_ = false;
+  bool looking_for_quiet_ = false;
   bool rails_open_ = false;
   bool rails_in_use_ = false;  // the proxy has our mappings
   bool rails_closing_ = false;

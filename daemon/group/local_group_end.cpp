@@ -68,16 +68,20 @@ void LocalGroup::lost(std::uint32_t rank, const std::string& how) {
   m->present = false;
   const std::string text = who(rank) + " lost: " + how;
   switch (state_) {
-    case State::joining:
+    case State::joining: {
+      const auto answer = std::move(m->mapped);
       members_.erase(rank);
       to_coordinator({id_.key, WithdrawMessage{rank}});
+      if (answer) answer(fail(Code::rank_lost, text));
+      if (members_.empty()) hold_coordinator(false);
       break;
+    }
     case State::attaching:
     case State::wiring: to_coordinator({id_.key, WithdrawMessage{rank}}); break;
     case State::running:
       if (frozen_) break;
       if (between_operations(rank)) {
-        soften(rank, how);
+        soften(rank, how + " (pid " + std::to_string(m->client.pid) + ")");
       } else {
         harden({Code::rank_lost, text}, static_cast<std::uint16_t>(rank));
       }
@@ -97,7 +101,8 @@ void LocalGroup::fenced(std::uint32_t rank) {
 
 void LocalGroup::soften(std::uint32_t rank, const std::string& how) {
   const std::uint64_t completed = segment_.completed(shape_->local_of(rank));
-  log_event(log::Level::info, who(rank) + " left after op " + std::to_string(completed) + ": " + how, rank);
+  log_event(log::Level::info,
+            "rank " + std::to_string(rank) + " left after op " + std::to_string(completed) + ": " + how, rank);
   to_others([&] { return GroupMessage{id_.key, LeftMessage{rank, completed, how}}; });
   note_left({rank, completed, how});
 }
@@ -197,7 +202,7 @@ void LocalGroup::rails_failed(std::uint16_t domain, std::uint16_t rank, const St
 void LocalGroup::peer_lost(const mesh::HostId& host, const Status& reason) {
   const auto domain = domain_of_host(host);
   if (!domain) {
-    if (host == id_.host && state_ == State::joining) {
+    if (host == id_.host && state_ != State::running && state_ != State::ended) {
       finish(
           {Code::peer_lost, "the coordinator of the group was lost: " + reason.message() + "; make a new unique id"});
     }
@@ -231,10 +236,17 @@ void LocalGroup::finish(const Status& reason) {
   if (state_ == State::ended) return;
   state_ = State::ended;
   end_ = reason;
+  hold_coordinator(false);
   for (auto& [rank, m] : members_) {
-    if (auto answer = std::exchange(m.mapped, nullptr); answer) answer(fail(reason));
+    if (auto answer = std::exchange(m.mapped, nullptr); answer) {
+      // Its join failed: it never became a member, and will not leave.
+      m.present = false;
+      m.fenced = true;
+      answer(fail(reason));
+    }
     if (auto answer = std::exchange(m.attached, nullptr); answer) answer(fail(reason));
   }
+  if (!rails_in_use_) let_go_links();
   release_quiet();
   close_rails_if_done();
   around_.changed();
@@ -253,8 +265,12 @@ void LocalGroup::release_quiet() {
     for (auto& [rank, m] : members_) m.arena.clear();
     return;
   }
+  if (std::exchange(looking_for_quiet_, true)) return;
   around_.after(kQuietLook, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->release_quiet();
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    self->looking_for_quiet_ = false;
+    self->release_quiet();
   });
 }
 
@@ -271,9 +287,7 @@ void LocalGroup::rails_quiesced(std::uint16_t domain, std::vector<std::pair<std:
 
 void LocalGroup::rails_closed() {
   rails_in_use_ = false;
-  for (std::size_t d = 0; d < daemons_.size(); ++d) {
-    if (d != domain_) around_.retain(daemons_[d], false);
-  }
+  let_go_links();
   around_.changed();
 }
 

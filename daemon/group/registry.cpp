@@ -6,20 +6,28 @@
 namespace railhead::daemon {
 namespace {
 
-// An id that nobody used is forgotten after this.
-constexpr std::chrono::hours kUnusedId{24};
+// Joins that come together are told of in one message.
+constexpr std::chrono::milliseconds kAnnounceAfter{100};
 
 }  // namespace
 
-Result<UniqueId> GroupRegistry::make_id() {
-  std::erase_if(coordinators_, [](const auto& entry) {
-    return entry.second.coordinator->finished() || std::chrono::steady_clock::now() - entry.second.made > kUnusedId;
-  });
+Result<UniqueId> GroupRegistry::make_id(std::uint32_t session) {
+  std::erase_if(coordinators_, [](const auto& entry) { return entry.second.coordinator->finished(); });
   const auto most = static_cast<std::size_t>(around_.config->limits.groups);
   if (coordinators_.size() >= most) {
-    return fail(Code::limit_exceeded, std::to_string(coordinators_.size()) +
-                                          " unique ids wait for their groups, limits.groups is " +
-                                          std::to_string(most));
+    // The oldest id that nobody joined makes room.
+    auto oldest = coordinators_.end();
+    for (auto it = coordinators_.begin(); it != coordinators_.end(); ++it) {
+      if (it->second.coordinator->unused() &&
+          (oldest == coordinators_.end() || it->second.made < oldest->second.made)) {
+        oldest = it;
+      }
+    }
+    if (oldest == coordinators_.end()) {
+      return fail(Code::limit_exceeded, std::to_string(coordinators_.size()) +
+                                            " groups are being made, limits.groups is " + std::to_string(most));
+    }
+    coordinators_.erase(oldest);
   }
   auto key = random_bytes();
   auto secret = random_bytes();
@@ -28,9 +36,15 @@ Result<UniqueId> GroupRegistry::make_id() {
   coordinators_[id.key] = {
       std::make_unique<Coordinator>(
           id.key, id.secret, [this](const DaemonEntry& to, GroupMessage message) { send(to, std::move(message)); }),
-      std::chrono::steady_clock::now()};
+      std::chrono::steady_clock::now(), session};
   watch_joining(id.key);
   return id;
+}
+
+void GroupRegistry::session_over(std::uint32_t session) {
+  std::erase_if(coordinators_, [&](const auto& entry) {
+    return entry.second.session == session && entry.second.coordinator->unused();
+  });
 }
 
 // Says every few seconds who is missing, and gives up at the configured limit.
@@ -58,8 +72,24 @@ void GroupRegistry::watch_joining(const GroupKey& key) {
   });
 }
 
+// Tells everybody who is still missing after a join: a rank whose own time limit ends names them.
+void GroupRegistry::announce_soon(const GroupKey& key) {
+  const auto found = coordinators_.find(key);
+  if (found == coordinators_.end() || !found->second.coordinator->waits_for_ranks()) return;
+  if (std::exchange(found->second.announcing, true)) return;
+  around_.after(kAnnounceAfter, [this, key] {
+    const auto again = coordinators_.find(key);
+    if (again == coordinators_.end()) return;
+    again->second.announcing = false;
+    again->second.coordinator->announce_missing();
+  });
+}
+
 Result<std::shared_ptr<LocalGroup>> GroupRegistry::open(const UniqueId& id, const ipc::GroupParams& params) {
-  if (auto known = find(id.key)) return known;
+  if (auto known = find(id.key)) {
+    if (known->id().secret == id.secret) return known;
+    return fail(Code::permission, "the secret of the unique id is wrong");
+  }
   const auto most = static_cast<std::size_t>(around_.config->limits.groups);
   if (groups_.size() >= most) {
     return fail(Code::limit_exceeded,
@@ -96,13 +126,6 @@ std::shared_ptr<LocalGroup> GroupRegistry::find(const GroupKey& key) const {
   return found == groups_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<LocalGroup> GroupRegistry::find(const std::string& name) const {
-  for (const auto& [key, group] : groups_) {
-    if (!name.empty() && short_name(key).rfind(name, 0) == 0) return group;
-  }
-  return nullptr;
-}
-
 void GroupRegistry::send(const DaemonEntry& to, GroupMessage message) {
   if (to.host == around_.host) {
     // Later, so that nobody is called back from inside its own call.
@@ -118,7 +141,10 @@ void GroupRegistry::on_message(const mesh::HostId& from, GroupMessage message) {
   const auto coordinated = coordinators_.find(message.group);
   Coordinator* const coordinator = coordinated == coordinators_.end() ? nullptr : coordinated->second.coordinator.get();
   if (const auto* join = std::get_if<JoinMessage>(&message.body)) {
-    if (coordinator != nullptr) return coordinator->on_join(from, *join);
+    if (coordinator != nullptr) {
+      coordinator->on_join(from, *join);
+      return announce_soon(message.group);
+    }
     return send({from, join->endpoint},
                 {message.group, RefusedMessage{{Code::invalid_usage,
                                                 "this daemon does not know the unique id: its group was made or "

@@ -34,12 +34,12 @@ class GroupRegistry {
   explicit GroupRegistry(RegistrySurroundings around) : around_(std::move(around)) {}
 
   // A new id that this daemon will coordinate.
-  Result<UniqueId> make_id();
+  Result<UniqueId> make_id(std::uint32_t session);
+  // Ids that this session made and nobody joined are forgotten.
+  void session_over(std::uint32_t session);
   // The group of this id, made when it is not known yet. limit_exceeded when there are too many.
   Result<std::shared_ptr<LocalGroup>> open(const UniqueId& id, const ipc::GroupParams& params);
   [[nodiscard]] std::shared_ptr<LocalGroup> find(const GroupKey& key) const;
-  // By the beginning of its name.
-  [[nodiscard]] std::shared_ptr<LocalGroup> find(const std::string& name) const;
   [[nodiscard]] const std::map<GroupKey, std::shared_ptr<LocalGroup>>& groups() const { return groups_; }
   [[nodiscard]] std::uint32_t proxy_of(const GroupKey& key) const;
 
@@ -51,10 +51,13 @@ class GroupRegistry {
   struct Coordinated {
     std::unique_ptr<Coordinator> coordinator;
     std::chrono::steady_clock::time_point made;
+    std::uint32_t session = 0;
+    bool announcing = false;
   };
 
   void send(const DaemonEntry& to, GroupMessage message);
   void watch_joining(const GroupKey& key);
+  void announce_soon(const GroupKey& key);
   void sweep();
   [[nodiscard]] std::uint64_t quota_left() const;
 
