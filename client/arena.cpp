@@ -11,6 +11,15 @@ namespace {
 
 constexpr std::uint64_t kLeastSegment = 4U << 20;
 
+// A reference has 56 bits for its offset.
+constexpr std::uint64_t kMostBytes = ipc::SpanRef::kOffsetMask & ~std::uint64_t{ipc::kCacheLine - 1};
+
+Result<void> check_size(std::uint64_t bytes) {
+  if (bytes <= kMostBytes) return {};
+  return fail(Code::limit_exceeded, "an arena block of " + std::to_string(bytes) +
+                                        " bytes was asked for, the most is " + std::to_string(kMostBytes));
+}
+
 std::uint64_t rounded(std::uint64_t bytes) {
   return ipc::align_up(std::max<std::uint64_t>(bytes, 1), std::uint64_t{ipc::kCacheLine});
 }
@@ -22,11 +31,13 @@ const char* kind_name(ipc::SegmentKind kind) {
 }  // namespace
 
 Result<void> Arena::reserve(ipc::SegmentKind kind, std::uint64_t bytes) {
+  if (auto good = check_size(bytes); !good) return good;
   const std::lock_guard lock(mutex_);
   return grow(kind, rounded(bytes));
 }
 
 Result<Block> Arena::allocate(ipc::SegmentKind kind, std::uint64_t bytes) {
+  if (auto good = check_size(bytes); !good) return fail(good.error());
   const std::lock_guard lock(mutex_);
   const std::uint64_t need = rounded(bytes);
   Piece piece{};
@@ -70,8 +81,10 @@ bool Arena::find(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const
   const auto* const at = static_cast<const std::byte*>(data);
   for (std::size_t id = 0; id < segments_.size(); ++id) {
     const ipc::Segment& memory = segments_[id].memory;
-    if (at < memory.data() || at + bytes > memory.data() + memory.bytes()) continue;
-    ref = ipc::SpanRef::make(static_cast<std::uint8_t>(id), static_cast<std::uint64_t>(at - memory.data()));
+    if (at < memory.data() || at >= memory.data() + memory.bytes()) continue;
+    const auto offset = static_cast<std::uint64_t>(at - memory.data());
+    if (bytes > memory.bytes() - offset) continue;
+    ref = ipc::SpanRef::make(static_cast<std::uint8_t>(id), offset);
     return true;
   }
   return false;
