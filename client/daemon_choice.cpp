@@ -13,6 +13,13 @@
 namespace railhead::client {
 namespace {
 
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+}  // namespace
+
 bool listens(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -21,13 +28,6 @@ bool listens(const std::string& path) {
   const ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
 }
-
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
-}  // namespace
 
 std::string job_label(const char* wanted) {
   if (wanted != nullptr) return wanted;

@@ -14,6 +14,9 @@ inline constexpr const char* kSystemSocket = "/run/epd/epd.sock";
 // else "auto". Starts a private daemon when that is what it comes to. Returns the socket to connect to.
 Result<std::string> choose_daemon(const std::string& wanted, const std::string& job, ipc::Deadline deadline);
 
+// Somebody accepts connections on this UNIX socket now.
+bool listens(const std::string& path);
+
 // The label of this job: `wanted`, else RAILHEAD_JOB, SLURM_JOB_ID, else empty.
 std::string job_label(const char* wanted);
 

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "client/kj_signals.hpp"
+#include "client/signals.hpp"
 #include "ipc/layout/daemon_page.hpp"
 #include "ipc/liveness.hpp"
 #include "ipc/pidfd.hpp"

@@ -1,9 +1,9 @@
 #include "client/engine.hpp"
 
-#include <csignal>
 #include <string>
 #include <utility>
 
+#include "client/signals.hpp"
 #include "ipc/shared_word.hpp"
 
 namespace railhead::client {
@@ -13,14 +13,6 @@ using kernels::Step;
 namespace {
 
 constexpr std::size_t kRecords = 64;
-constexpr auto kAbortGrace = std::chrono::seconds(2);  // the daemon answers an abort within milliseconds
-
-void block_all_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
-
 }  // namespace
 
 Engine::Engine(GroupContext& group, EngineHooks hooks)
@@ -222,7 +214,7 @@ void Engine::note_waiting_locked() {
   // relaxed: for diagnostics; a mixed set is a stale line.
   if (live.waiting_op == op.number() && live.waiting_for == packed) return;
   ipc::store_relaxed(live.waiting_for, packed);
-  ipc::store_relaxed(live.waiting_since_ns, steady_ns());
+  ipc::store_relaxed(live.waiting_since_ns, ipc::steady_ns());
   ipc::store_relaxed(live.waiting_op, op.number());
 }
 
@@ -233,7 +225,7 @@ void Engine::note_refusal() {
 
 Status Engine::status() {
   const std::lock_guard lock(mutex_);
-  if (end_.ok() && group_.words.poisoned()) end_locked(poison_status());
+  check_world_locked();
   return end_;
 }
 

@@ -4,12 +4,6 @@
 
 namespace railhead::client {
 
-void block_all_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
-
 kj::AsyncIoContext setup_async_io() {
   struct sigaction pipe {};
   struct sigaction reserved {};

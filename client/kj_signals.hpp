@@ -6,9 +6,6 @@
 
 namespace railhead::client {
 
-// Blocks every signal on the calling thread.
-void block_all_signals();
-
 // kj::setupAsyncIo() with the process's signal dispositions as they were before.
 kj::AsyncIoContext setup_async_io();
 

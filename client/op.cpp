@@ -1,7 +1,5 @@
 #include "client/op.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -12,12 +10,6 @@ namespace {
 constexpr std::size_t kReleasesPerHeader = std::size(ipc::OpHeader{}.releases);
 
 }  // namespace
-
-std::uint64_t steady_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 const char* op_name(ipc::OpKind kind) noexcept {
   switch (kind) {
@@ -30,11 +22,11 @@ const char* op_name(ipc::OpKind kind) noexcept {
 
 void Op::admit(std::uint64_t number) {
   number_ = number;
-  times_.called_ns = steady_ns();
+  times_.called_ns = ipc::steady_ns();
 }
 
 void Op::conclude(Status result) {
-  times_.done_ns = steady_ns();
+  times_.done_ns = ipc::steady_ns();
   result_ = std::move(result);
   concluded_ = true;
 }
@@ -113,7 +105,7 @@ Result<bool> Op::collect(GroupContext& group) {
     const std::uint32_t releases = std::min<std::uint32_t>(row.header->release_count, kReleasesPerHeader);
     for (std::uint32_t i = 0; i < releases; ++i) group.released(row.header->releases[i], r);
   }
-  if (missing_ == 0) times_.headers_ns = steady_ns();
+  if (missing_ == 0) times_.headers_ns = ipc::steady_ns();
   return missing_ == 0;
 }
 

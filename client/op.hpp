@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/group_context.hpp"
+#include "ipc/clock.hpp"
 #include "ipc/deadline.hpp"
 #include "ipc/layout/group_segment.hpp"
 #include "ipc/status.hpp"
@@ -103,7 +104,6 @@ class Op {
   std::uint64_t last_published_ns_ = 0;
 };
 
-std::uint64_t steady_ns();
 const char* op_name(ipc::OpKind kind) noexcept;
 
 }  // namespace railhead::client

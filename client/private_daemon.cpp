@@ -49,14 +49,6 @@ std::string key_of(const std::string& job) {
   return (key.empty() ? "default" : key.substr(0, 40)) + "-" + std::to_string(net.st_ino);
 }
 
-bool listens(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-}
-
 Result<void> lock(const ipc::UniqueFd& file, ipc::Deadline deadline) {
   while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return fail(system_status("lock of the private daemon", errno));

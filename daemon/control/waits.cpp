@@ -1,18 +1,8 @@
 #include "daemon/control/waits.hpp"
 
-#include <time.h>
+#include "ipc/clock.hpp"
 
 namespace railhead::daemon {
-namespace {
-
-std::uint64_t steady_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-}  // namespace
-
 std::vector<WaitView> waits_of(const LocalGroup& group) {
   std::vector<WaitView> out;
   if (group.state() != LocalGroup::State::running) return out;
@@ -36,7 +26,7 @@ std::vector<WaitView> waits_of(const LocalGroup& group) {
     view.got = static_cast<std::uint32_t>(packed >> 20) & 0xfffffU;
     view.of = static_cast<std::uint32_t>(packed) & 0xfffffU;
     const std::uint64_t since = ipc::load_relaxed(live.waiting_since_ns);
-    const std::uint64_t now = steady_ns();
+    const std::uint64_t now = ipc::steady_ns();
     view.since_ms = view.op != 0 && now > since ? (now - since) / 1'000'000U : 0;
     out.push_back(view);
   }

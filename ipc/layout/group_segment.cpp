@@ -1,11 +1,10 @@
 #include "ipc/layout/group_segment.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string>
 
+#include "ipc/clock.hpp"
 #include "ipc/layout/align.hpp"
 
 namespace railhead::ipc {
@@ -16,12 +15,6 @@ using Word = std::atomic_ref<std::uint64_t>;
 // Segment head: poison word, then its text.
 constexpr std::uint64_t kPoisonWord = 0;
 constexpr std::uint64_t kPoisonTextAt = kCacheLine;
-
-std::uint64_t steady_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 // Counts one arrival under `op`; true for the arrival that makes `of`.
 bool arrive(std::uint64_t* at, std::uint64_t op, std::uint32_t of) {
@@ -41,24 +34,15 @@ bool arrive(std::uint64_t* at, std::uint64_t op, std::uint32_t of) {
 
 const char* phase_name(WaitPhase phase) noexcept {
   switch (phase) {
-    case WaitPhase::none:
-      return "none";
-    case WaitPhase::window:
-      return "window";
-    case WaitPhase::headers:
-      return "headers";
-    case WaitPhase::span:
-      return "span";
-    case WaitPhase::run:
-      return "run";
-    case WaitPhase::credits:
-      return "credits";
-    case WaitPhase::rows:
-      return "rows";
-    case WaitPhase::pulls:
-      return "pulls";
-    case WaitPhase::partials:
-      return "partials";
+    case WaitPhase::none: return "none";
+    case WaitPhase::window: return "window";
+    case WaitPhase::headers: return "headers";
+    case WaitPhase::span: return "span";
+    case WaitPhase::run: return "run";
+    case WaitPhase::credits: return "credits";
+    case WaitPhase::rows: return "rows";
+    case WaitPhase::pulls: return "pulls";
+    case WaitPhase::partials: return "partials";
   }
   return "unknown";
 }

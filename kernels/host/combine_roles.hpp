@@ -81,16 +81,17 @@ class HomeRole {
 // Forwarder side of one combine ring.
 class ReturnRole {
  public:
-  ReturnRole(const ipc::RingEnd& ring, std::uint32_t tx) : ring_(ring), tx_(tx) {}
+  ReturnRole(const ipc::RingEnd& ring, std::uint32_t tx) : ring_(ring), chunks_(tx) {}
   Step step(const CombineForm& form, const ForwardTokens& kept, RailPort& port, std::vector<std::uint32_t>& pulled);
   [[nodiscard]] const ipc::RingEnd& ring() const { return ring_; }
 
  private:
+  void append(const CombineForm& form, const ForwardTokens& kept, std::size_t i, std::byte* record,
+              std::vector<std::uint32_t>& pulled);
+
   ipc::RingEnd ring_;
-  std::uint32_t tx_;
-  std::size_t next_ = 0;       // token
-  std::size_t next_term_ = 0;  // its first term
-  std::uint32_t filled_ = 0;
+  ChunkWriter chunks_;
+  std::size_t next_term_ = 0;  // first term of the next token
   TermList list_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "ipc/status.hpp"
 #include "ipc/wire.hpp"
+#include "kernels/host/chunk_writer.hpp"
 #include "kernels/host/rail_port.hpp"
 #include "kernels/host/route.hpp"
 #include "kernels/host/row_writer.hpp"
@@ -40,7 +41,7 @@ struct ChunkForm {
 // Home side of one dispatch ring: packs this rank's tokens for one (other domain, channel).
 class SendRole {
  public:
-  SendRole(const ipc::RingEnd& ring, std::uint32_t tx) : ring_(ring), tx_(tx) {}
+  SendRole(const ipc::RingEnd& ring, std::uint32_t tx) : ring_(ring), chunks_(tx) {}
   Step step(const ChunkForm& form, const Plan& plan, const TokenData& data, RailPort& port);
   [[nodiscard]] const ipc::RingEnd& ring() const { return ring_; }
 
@@ -48,9 +49,7 @@ class SendRole {
   void append(const ChunkForm& form, const Plan& plan, const TokenData& data, const Run& run, std::byte* record) const;
 
   ipc::RingEnd ring_;
-  std::uint32_t tx_;
-  std::size_t next_ = 0;      // run to append
-  std::uint32_t filled_ = 0;  // records in the open slot
+  ChunkWriter chunks_;
 };
 
 // This rank's tokens for its own domain, one channel.

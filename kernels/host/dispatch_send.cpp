@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstring>
 
 #include "kernels/host/dispatch_roles.hpp"
@@ -7,35 +6,16 @@ namespace railhead::kernels {
 
 Step SendRole::step(const ChunkForm& form, const Plan& plan, const TokenData& data, RailPort& port) {
   const auto runs = plan.runs(ring_.domain, ring_.channel);
-  const std::uint32_t per_slot =
-      (port.slot_bytes() - static_cast<std::uint32_t>(sizeof(ipc::ChunkHeader))) / form.record.stride;
-  Step result = Step::blocked;
-  for (std::uint32_t budget = kStepRecords; budget > 0; --budget) {
-    if (next_ == runs.size() && filled_ == 0) return Step::done;
-    std::byte* const slot = port.tx_slot(tx_);
-    if (slot == nullptr) return result;
-    if (next_ < runs.size() && filled_ < per_slot) {
-      append(form, plan, data, runs[next_], slot + sizeof(ipc::ChunkHeader) + filled_ * form.record.stride);
-      ++next_;
-      ++filled_;
-      result = Step::progressed;
-    }
-    if (next_ < runs.size() && filled_ < per_slot) continue;
-    ipc::ChunkHeader header{};
-    header.kind = static_cast<std::uint8_t>(ipc::ChunkKind::dispatch);
-    header.channel = ring_.channel;
-    header.epoch = form.epoch;
-    header.op = form.op;
-    header.home = ring_.home;
-    header.writer = ring_.home;
-    header.records = filled_;
-    header.stride = form.record.stride;
-    header.bytes = static_cast<std::uint32_t>(sizeof(header)) + filled_ * form.record.stride;
-    if (!port.submit(tx_, header)) return result;
-    filled_ = 0;
-    result = Step::progressed;
-  }
-  return next_ == runs.size() && filled_ == 0 ? Step::done : Step::progressed;
+  ipc::ChunkHeader header{};
+  header.kind = static_cast<std::uint8_t>(ipc::ChunkKind::dispatch);
+  header.channel = ring_.channel;
+  header.epoch = form.epoch;
+  header.op = form.op;
+  header.home = ring_.home;
+  header.writer = ring_.home;
+  header.stride = form.record.stride;
+  return chunks_.step(port, header, runs.size(),
+                      [&](std::size_t i, std::byte* record) { append(form, plan, data, runs[i], record); });
 }
 
 void SendRole::append(const ChunkForm& form, const Plan& plan, const TokenData& data, const Run& run,
