@@ -88,6 +88,32 @@ rh_dispatch_args dispatch_args(const CaseSpec& spec, const reference::RankInput&
   return args;
 }
 
+// The same rows, `extra` bytes further apart.
+Bytes spread(const Bytes& dense, std::size_t row_bytes, std::size_t extra) {
+  if (row_bytes == 0) return {};
+  const std::size_t rows = dense.size() / row_bytes;
+  Bytes out(rows * (row_bytes + extra), std::byte{0xee});
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::memcpy(out.data() + i * (row_bytes + extra), dense.data() + i * row_bytes, row_bytes);
+  }
+  return out;
+}
+
+// Rows with room between them, brought together; what lies between must be as it was.
+Bytes gather(const Bytes& spread_out, std::size_t row_bytes, std::size_t extra, std::uint32_t rank) {
+  Bytes out;
+  for (std::size_t at = 0; at < spread_out.size(); at += row_bytes + extra) {
+    const auto* const row = spread_out.data() + at;
+    out.insert(out.end(), row, row + row_bytes);
+    for (std::size_t i = 0; i < extra; ++i) {
+      if (row[row_bytes + i] != std::byte{0x5a}) {
+        throw std::runtime_error("rank " + std::to_string(rank) + ": combine wrote between the rows of y");
+      }
+    }
+  }
+  return out;
+}
+
 struct Dispatched {
   rh_dispatch_result result;
   Handle handle;
@@ -104,7 +130,9 @@ std::string CaseSpec::describe() const {
   out << " type=" << reference::name_of(type) << " wire=" << reference::name_of(wire)
       << " layout=" << (layout == reference::Layout::rank ? "rank" : "expert") << " align=" << align
       << " side=" << side_bytes << " C=" << channels << " D=" << depth << " slots=" << ring_slots
-      << " chunk=" << chunk_bytes << " ids=" << (int32_ids ? 32 : 64) << " weighted=" << weighted << " seed=" << seed;
+      << " chunk=" << chunk_bytes << " ids=" << (int32_ids ? 32 : 64) << " weighted=" << weighted
+      << " pitch=" << pitch_extra << " odd=" << odd.unused_slots << "/" << odd.unused_tokens << "/"
+      << odd.repeated_slots << "/" << odd.only_expert << " seed=" << seed;
   return out.str();
 }
 
@@ -171,6 +199,17 @@ void run_round(const Group& group, std::uint32_t rank, const CaseSpec& spec, con
   const reference::Received& want = expected.received[rank];
   const std::vector<std::int32_t> ids32(in.ids.begin(), in.ids.end());
   rh_dispatch_args args = dispatch_args(spec, in, ids32);
+  const std::size_t extra = spec.pitch_extra;
+  Bytes x;
+  Bytes side;
+  if (extra != 0) {
+    x = spread(in.x, expected.test.row_bytes(), extra);
+    side = spread(in.side, spec.side_bytes, extra);
+    args.x = x.empty() ? nullptr : x.data();
+    args.x_pitch = expected.test.row_bytes() + extra;
+    args.side = side.empty() ? nullptr : side.data();
+    args.side_pitch = spec.side_bytes + extra;
+  }
   Bytes elsewhere;
   Memory arena;
   Dispatched got{};
@@ -223,7 +262,8 @@ void run_round(const Group& group, std::uint32_t rank, const CaseSpec& spec, con
   }
 
   const NumberType type = combine_type(spec);
-  Bytes y(in.tokens * spec.hidden * reference::size_of(type), std::byte{0x5a});
+  const std::size_t y_bytes = spec.hidden * reference::size_of(type);
+  Bytes y(in.tokens * (y_bytes + extra), std::byte{0x5a});
   rh_combine_args combine{};
   combine.handle = got.handle.get();
   combine.row_count = want.rows;
@@ -231,6 +271,7 @@ void run_round(const Group& group, std::uint32_t rank, const CaseSpec& spec, con
   combine.wire_type = type_of(spec.wire);
   combine.weighted = spec.weighted && spec.layout == reference::Layout::expert ? 1 : 0;
   combine.y = y.empty() ? nullptr : y.data();
+  combine.y_pitch = extra == 0 ? 0 : y_bytes + extra;
   const Bytes& rows = expected.rows[rank];
   Memory staged;
   if (style == CallStyle::out_in_arena && !rows.empty()) {
@@ -245,7 +286,8 @@ void run_round(const Group& group, std::uint32_t rank, const CaseSpec& spec, con
   } else {
     group.combine(combine);
   }
-  same_bytes("y", rank, type, expected.y[rank], y.data());
+  const Bytes dense = extra == 0 ? std::move(y) : gather(y, y_bytes, extra, rank);
+  same_bytes("y", rank, type, expected.y[rank], dense.data());
 }
 
 void run_case(Cluster& cluster, const CaseSpec& spec, const std::vector<CallStyle>& styles) {

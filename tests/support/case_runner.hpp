@@ -30,7 +30,8 @@ struct CaseSpec {
   std::uint32_t ring_slots = 4;
   std::uint32_t chunk_bytes = 0;
   bool int32_ids = false;
-  bool weighted = true;  // layout expert only
+  bool weighted = true;           // layout expert only
+  std::uint32_t pitch_extra = 0;  // bytes between rows of x, side data and y
   std::uint32_t rounds = 1;
   std::uint64_t seed = 1;
   reference::Oddities odd;

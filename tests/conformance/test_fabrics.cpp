@@ -1,0 +1,80 @@
+// The same conformance over other fabrics and endpoints, and with injected faults: writes and immediates that come
+// late, out of order or twice.
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "tests/conformance/cover_cases.hpp"
+#include "tests/conformance/stamped.hpp"
+#include "tests/support/lane.hpp"
+
+namespace railhead::test {
+namespace {
+
+struct Wire {
+  const char* name;
+  const char* provider;
+  const char* endpoint;
+  const char* fault;
+};
+
+void PrintTo(const Wire& wire, std::ostream* out) {
+  *out << wire.name;
+}
+
+class Fabrics : public testing::TestWithParam<Wire> {};
+
+ClusterOptions cluster_of(const Wire& wire, std::uint32_t hosts) {
+  ClusterOptions options;
+  options.hosts = hosts;
+  options.provider = wire.provider;
+  options.endpoint = wire.endpoint;
+  options.fault = wire.fault;
+  return options;
+}
+
+// Cases of the cover that cross hosts: all in the long form, else a handful on two and on three hosts.
+TEST_P(Fabrics, CasesOfTheCover) {
+  const std::uint64_t chosen_seed = seed(20260102);
+  const std::uint64_t cap = 2ULL << 20;
+  const Cover cover = make_cover(chosen_seed, cap);
+  const std::size_t stride = soak() ? 1 : kThreadSanitizer ? 60 : 15;
+  std::size_t ran = 0;
+  for (const std::uint32_t hosts : {2U, 3U}) {
+    Cluster cluster(cluster_of(GetParam(), hosts));
+    std::size_t seen = 0;
+    for (const CoverCase& c : cover.cases) {
+      if (c.hosts != hosts || seen++ % stride != 0) continue;
+      ASSERT_NO_THROW(run_case(cluster, c.spec, c.styles)) << c.spec.describe();
+      ++ran;
+    }
+  }
+  std::cout << cover.summary(chosen_seed, cap) << "; " << ran << " of them\n";
+}
+
+TEST_P(Fabrics, StampedRounds) {
+  const std::vector<std::uint16_t> hosts = {0, 1, 2, 0};
+  StampedJob job;
+  job.ranks = static_cast<std::uint32_t>(hosts.size());
+  job.depth = 3;
+  job.seed = seed(21);
+  Cluster cluster(cluster_of(GetParam(), 3));
+  cluster.run(hosts, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    const Group group(session, id, job.config(rank));
+    StampedRank(group, rank, job).run(0, rounds(100, 10'000));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Wires, Fabrics,
+    testing::Values(Wire{"TcpRdm", "tcp", "rdm", ""}, Wire{"Loopback", "loopback", "msg", ""},
+                    Wire{"TcpReorder", "tcp", "msg", "seed=1,reorder=8"},
+                    Wire{"TcpDelay", "tcp", "msg", "seed=2,delay=16"}, Wire{"TcpDup", "tcp", "msg", "seed=3,dup=0.3"},
+                    Wire{"TcpResend", "tcp", "msg", "seed=4,resend=0.3"},
+                    Wire{"TcpAll", "tcp", "msg", "seed=5,reorder=8,delay=16,dup=0.2,resend=0.2"},
+                    Wire{"TcpRdmAll", "tcp", "rdm", "seed=6,reorder=8,delay=16,dup=0.2,resend=0.2"},
+                    Wire{"LoopbackAll", "loopback", "msg", "seed=7,reorder=8,delay=16,dup=0.2,resend=0.2"}),
+    [](const testing::TestParamInfo<Wire>& wire) { return std::string(wire.param.name); });
+
+}  // namespace
+}  // namespace railhead::test
