@@ -148,7 +148,6 @@ Result<void> DispatchOp::count(GroupContext& group) {
     }
     forwards_done_.resize(forwards_.size());
   }
-  if (handle_->state == Handle::State::planning) handle_->state = Handle::State::planned;
   counted_ = true;
   return {};
 }
@@ -158,7 +157,6 @@ void DispatchOp::run(void* out, std::uint64_t out_rows) {
   request_.out_rows = out_rows;
   may_run_ = true;
   too_small_ = false;
-  handle_->state = Handle::State::running;
 }
 
 // The place of our rows is settled; tell the domain unless the header's offer stands.
@@ -167,7 +165,6 @@ Result<void> DispatchOp::place(GroupContext& group) {
   if (request_.out != nullptr && request_.out_rows < rows) {
     may_run_ = false;
     too_small_ = true;
-    handle_->state = Handle::State::planned;
     return {};
   }
   placed_ = true;

@@ -39,6 +39,8 @@ class DispatchOp final : public Op {
   // Counts are known: rows that this rank will receive, with padding.
   [[nodiscard]] bool counted() const noexcept { return counted_; }
   [[nodiscard]] std::uint64_t output_rows() const noexcept { return received_.row_count; }
+  // Its place is the caller's to name: planned, or given too small a one.
+  [[nodiscard]] bool waits_for_run() const noexcept { return counted_ && !may_run_; }
   // The caller's place does not hold them: waits for a run() with a larger one.
   [[nodiscard]] bool too_small() const noexcept { return too_small_; }
   [[nodiscard]] std::uint64_t out_rows() const noexcept { return request_.out_rows; }

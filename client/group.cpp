@@ -128,9 +128,24 @@ Status Group::refuse(Status reason) {
   return {reason.code(), text};
 }
 
+Status Group::routing_usable(const Handle& handle) {
+  const auto [state, ended_by] = engine_->locked([&] { return std::pair(handle.state, handle.ended_by); });
+  const std::string op = std::to_string(handle.route.op);
+  if (state != Handle::State::ready) {
+    return {Code::invalid_usage, "the handle's dispatch (op " + op + ") is not complete"};
+  }
+  if (ended_by >= 0) {
+    return {Code::invalid_usage, "rank " + std::to_string(ended_by) + " released the handle of op " + op};
+  }
+  return {};
+}
+
 Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args, std::shared_ptr<Handle> cached,
                                                     bool plan_only) {
   if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
+  if (cached != nullptr) {
+    if (const Status usable = routing_usable(*cached); !usable.ok()) return fail(refuse(usable));
+  }
   auto input = dispatch_input(*context_, args, cached.get());
   if (!input) return fail(refuse(input.error()));
   std::shared_ptr<Handle> handle = cached;
@@ -170,15 +185,7 @@ Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args
 
 Result<std::shared_ptr<Op>> Group::combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle) {
   if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
-  const auto [state, ended_by] = engine_->locked([&] { return std::pair(handle->state, handle->ended_by); });
-  if (state != Handle::State::ready) {
-    return fail(refuse(
-        {Code::invalid_usage, "the handle's dispatch (op " + std::to_string(handle->route.op) + ") is not complete"}));
-  }
-  if (ended_by >= 0) {
-    return fail(refuse({Code::invalid_usage, "rank " + std::to_string(ended_by) + " released the handle of op " +
-                                                 std::to_string(handle->route.op)}));
-  }
+  if (const Status usable = routing_usable(*handle); !usable.ok()) return fail(refuse(usable));
   auto request = combine_input(*context_, args, *handle);
   if (!request) return fail(refuse(request.error()));
   auto op = std::make_shared<CombineOp>(handle, *request, op_deadline());
@@ -194,23 +201,27 @@ Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>
     const std::lock_guard lock(handles_mutex_);
     if (const auto found = planned_.find(handle.get()); found != planned_.end()) op = found->second.lock();
   }
-  const bool waits = op != nullptr && engine_->locked([&] { return handle->state == Handle::State::planned; });
+  const bool waits = op != nullptr && engine_->locked([&] { return !op->concluded() && op->waits_for_run(); });
   if (!waits)
     return fail(refuse({Code::invalid_usage, "the handle has no planned dispatch that waits for rh_dispatch_run"}));
   return op;
 }
 
 Status Group::may_block() {
-  std::uint64_t waiting = 0;
+  // Copied first: the engine takes handles_mutex_ under its own lock, never the other way round.
+  std::vector<std::shared_ptr<DispatchOp>> in_flight;
   {
     const std::lock_guard lock(handles_mutex_);
     for (const auto& [handle, weak] : planned_) {
-      const auto op = weak.lock();
-      if (op == nullptr) continue;
-      const bool unrun = engine_->locked([&] { return !op->concluded() && handle->state == Handle::State::planned; });
-      if (unrun) waiting = op->number();
+      if (auto op = weak.lock(); op != nullptr) in_flight.push_back(std::move(op));
     }
   }
+  const std::uint64_t waiting = engine_->locked([&]() -> std::uint64_t {
+    for (const auto& op : in_flight) {
+      if (!op->concluded() && op->waits_for_run()) return op->number();
+    }
+    return 0;
+  });
   if (waiting == 0) return {};
   return refuse({Code::invalid_usage, "op " + std::to_string(waiting) +
                                           " is planned and not run: operations complete in order, so a blocking call "

@@ -51,6 +51,8 @@ class Group {
   Result<void> set_up(const JoinResult& joined, const rh_group_config& config, const ipc::GroupParams& params);
   Result<void> map_words(AttachResult attached, std::uint32_t proxy);
   Status refuse(Status reason);
+  // The routing of this handle can be used again: its dispatch is complete and no rank released it.
+  Status routing_usable(const Handle& handle);
   [[nodiscard]] ipc::Deadline op_deadline() const;
 
   std::shared_ptr<Session> session_;

@@ -27,9 +27,7 @@ struct Received {
 // State changes under the group lock; after `ready` everything but `ended_by` is constant.
 struct Handle {
   enum class State : std::uint8_t {
-    planning,  // its dispatch is in flight, counts not known yet
-    planned,   // counts known, waits for rh_dispatch_run
-    running,
+    planning,  // its dispatch is in flight
     ready,
     failed,
   };
