@@ -1,0 +1,70 @@
+// What the daemons add to the fabric: slots that were filled beforehand, from one daemon to another, beside a bare loop
+// of writes of the same size. Both over loopback, the two busy threads of each side on a core of their own.
+#include <algorithm>
+
+#include "tools/ep-bench/compare/peers.hpp"
+#include "tools/ep-bench/compare/rows.hpp"
+#include "tools/ep-bench/compare/wire_rank.hpp"
+#include "tools/ep-bench/launch/cluster.hpp"
+
+namespace railhead::bench {
+namespace {
+
+constexpr std::uint32_t kMegabytes = 256;  // of one sample
+
+Workload wire_workload() {
+  Workload work;
+  work.domain_of_rank = {0, 1};
+  work.tokens = {0, 0};
+  work.hidden = 1024;
+  work.experts = 2;
+  work.top_k = 1;
+  work.channels = 2;
+  work.ring_slots = 8;  // 4 rings: 32 slots in flight, as the bare loop
+  work.chunk_bytes = 65536;
+  return work;
+}
+
+Result<double> product_seconds(Cluster& cluster, std::uint32_t slots) {
+  const auto answers = cluster.order({Verb::loop, 0, 0, slots, 0});
+  if (!answers) return fail(answers.error());
+  std::int64_t slowest = 0;
+  for (const Answer& answer : *answers) slowest = std::max(slowest, answer.elapsed_ns);
+  return static_cast<double>(slowest) / 1e9;
+}
+
+Status measure_pairs(const CompareRun& run, PairedSamples& samples) {
+  const Workload work = wire_workload();
+  ClusterOptions options{work, work.domain_of_rank, NetKind::loopback, {}, "wire-rank", true};
+  auto cluster = Cluster::start(options);
+  if (!cluster) return cluster.error();
+  if (const auto opened = (*cluster)->order({Verb::open_group, 0, 0, 0, 0}); !opened) return opened.error();
+  const std::uint32_t chunk = wire_slot_bytes(work);
+  const std::uint32_t slots = (kMegabytes << 20) / chunk / 4 * 4;  // whole rounds over the rings
+  if (const auto warm = product_seconds(**cluster, slots); !warm) return warm.error();
+  for (std::uint32_t pair = 0; pair < run.pairs; ++pair) {
+    run.progress("wire", pair, run.pairs);
+    const auto seconds = product_seconds(**cluster, slots);
+    if (!seconds) return seconds.error();
+    const auto peer =
+        run_peer("fabric_loop", {"--chunk", std::to_string(chunk), "--megabytes", std::to_string(kMegabytes),
+                                 "--repetitions", "3", "--trips", "100", "--json"});
+    if (!peer) return peer.error();
+    const double bytes = double{1} * slots * chunk;
+    // Times for the same bytes, in milliseconds.
+    const Status added = samples.add(*seconds * 1e3, bytes / ((*peer)["gb_s"].get<double>() * 1e9) * 1e3);
+    if (!added.ok()) return added;
+  }
+  return {};
+}
+
+}  // namespace
+
+void measure_wire(const CompareRun& run, Figures& figures) {
+  if (!run.wanted("wire")) return;
+  PairedSamples samples;
+  const Status status = measure_pairs(run, samples);
+  figures.emplace("wire", status.ok() ? speed_ratio(samples, "bare writes", "ms for 256 MiB") : fail(status));
+}
+
+}  // namespace railhead::bench
