@@ -1,0 +1,277 @@
+// Clients that break the protocol, on purpose or not: only their own connection or group ends.
+#include <capnp/rpc-twoparty.h>
+#include <fcntl.h>
+#include <kj/async-io.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+
+#include "client/daemon_link.hpp"
+#include "ipc/layout/group_segment.hpp"
+#include "ipc/layout/rail_words.hpp"
+#include "ipc/layout/rings.hpp"
+#include "ipc/pidfd.hpp"
+#include "ipc/rpc.hpp"
+#include "ipc/schema/control.capnp.h"
+#include "ipc/version.hpp"
+#include "tests/fault/world.hpp"
+
+namespace railhead::test {
+namespace {
+
+using client::DaemonLink;
+using ipc::Segment;
+using ipc::SegmentKind;
+using testing::HasSubstr;
+
+ipc::UniqueFd connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+  ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fd.reset();
+  return fd;
+}
+
+// A group of two good ranks, which must not notice anything.
+class Hostile : public testing::Test {
+ protected:
+  void SetUp() override {
+    world_.populate({0, 1});
+    base_ = world_.holdings(0);
+  }
+  void TearDown() override {
+    world_.expect_good(world_.everybody(), "round n=3");
+    world_.expect_freed(0, base_);
+    EXPECT_TRUE(world_.host(0).alive());
+    EXPECT_TRUE(world_.host(1).alive());
+  }
+  [[nodiscard]] std::string socket() { return world_.host(0).socket(); }
+
+  World world_{2};
+  World::Holdings base_;
+};
+
+TEST_F(Hostile, RandomBytesOnTheSocket) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < (soak() ? 5000 : 200); ++i) {
+    const ipc::UniqueFd fd = connect_to(socket());
+    ASSERT_TRUE(fd);
+    std::vector<std::uint64_t> words(1 + random() % 512);
+    for (auto& word : words) word = random();
+    // Every second one with a believable segment table: few segments, of sizes up to huge.
+    if (i % 2 == 0) words[0] = (random() % 4) | ((random() >> (random() % 31)) << 32);
+    ::send(fd.get(), words.data(), words.size() * 8, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+}
+
+TEST_F(Hostile, AMessageOfTwoGigabytesIsNotWaitedFor) {
+  const ipc::UniqueFd fd = connect_to(socket());
+  const std::uint32_t table[2] = {0, 0x10000000};  // one segment of 2^28 words
+  ::send(fd.get(), table, sizeof(table), MSG_NOSIGNAL);
+  std::uint64_t byte = 0;
+  // The daemon hangs up (it may say why first).
+  while (::recv(fd.get(), &byte, sizeof(byte), 0) > 0) continue;
+}
+
+TEST_F(Hostile, FiveHundredConnectionsComeAndGo) {
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(connect_to(socket()));
+  for (int i = 0; i < (soak() ? 500 : 50); ++i) {
+    auto link = DaemonLink::connect({socket(), "churn"});
+    ASSERT_TRUE(link) << link.error().message();
+  }
+}
+
+// hello() with what a test wants to be wrong in it.
+std::string hello(const std::string& socket, std::uint32_t version, int pidfd) {
+  auto io = kj::setupAsyncIo();
+  auto stream =
+      io.provider->getNetwork().parseAddress(kj::str("unix:", socket)).wait(io.waitScope)->connect().wait(io.waitScope);
+  capnp::TwoPartyClient rpc(kj::downcast<kj::AsyncCapabilityStream>(*stream), ipc::kMaxFdsPerMessage);
+  auto request = rpc.bootstrap().castAs<schema::Daemon>().helloRequest();
+  request.initClient().setVersion(version);
+  if (pidfd >= 0) request.setPidfd(ipc::share(pidfd));
+  try {
+    auto response = request.send().wait(io.waitScope);
+    auto checked = ipc::check(response.getError());
+    return checked ? "ok" : checked.error().to_string();
+  } catch (const kj::Exception& e) {
+    return std::string("exception: ") + e.getDescription().cStr();
+  }
+}
+
+TEST_F(Hostile, HelloIsChecked) {
+  const auto own = ipc::open_own_pidfd();
+  ASSERT_TRUE(own);
+  EXPECT_EQ(hello(socket(), ipc::kProtocolVersion, own->get()), "ok");
+  EXPECT_THAT(hello(socket(), ipc::kProtocolVersion + 7, own->get()), HasSubstr("version_mismatch"));
+  EXPECT_THAT(hello(socket(), ipc::kProtocolVersion, -1), testing::Not(HasSubstr("ok")));
+  const ipc::UniqueFd other(::eventfd(0, EFD_CLOEXEC));
+  EXPECT_THAT(hello(socket(), ipc::kProtocolVersion, other.get()), testing::Not(testing::StrEq("ok")));
+}
+
+ipc::GroupParams small_group(std::uint32_t ranks) {
+  ipc::GroupParams params;
+  params.ranks = ranks;
+  params.experts = 2 * ranks;
+  params.hidden = 64;
+  params.topk = 2;
+  return params;
+}
+
+ipc::UniqueFd memfd(std::uint64_t bytes, unsigned seals, bool fill) {
+  ipc::UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  (void)!::ftruncate(fd.get(), static_cast<off_t>(bytes));
+  if (fill) (void)!::fallocate(fd.get(), 0, 0, static_cast<off_t>(bytes));
+  if (seals != 0) ::fcntl(fd.get(), F_ADD_SEALS, seals);
+  return fd;
+}
+
+TEST_F(Hostile, SegmentsWithWrongSealsSizesOrKindsAreRefused) {
+  auto link = DaemonLink::connect({socket(), "hostile"});
+  ASSERT_TRUE(link);
+  auto id = (*link)->unique_id();
+  auto joined = (*link)->join(*id, 0, small_group(1), 5000);
+  ASSERT_TRUE(joined) << joined.error().message();
+  ASSERT_TRUE((*link)->attach(joined->member, {}, 5000));
+  constexpr std::uint64_t kBytes = 1 << 16;
+  const auto offer = [&](SegmentKind kind, std::uint8_t number, std::uint64_t announced, int fd) {
+    auto added = (*link)->add_segment(joined->member, {kind, number, announced, fd});
+    return added ? std::string("ok") : added.error().message();
+  };
+  const auto unsealed = memfd(kBytes, 0, true);
+  const auto sized = memfd(kBytes, ipc::size_seals(), true);
+  const auto hollow = memfd(kBytes, ipc::size_seals(), false);
+  const ipc::UniqueFd file(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+  EXPECT_THAT(offer(SegmentKind::receive, 0, kBytes, unsealed.get()), HasSubstr("seals missing"));
+  EXPECT_THAT(offer(SegmentKind::combine, 0, kBytes, sized.get()), HasSubstr("seals missing"));
+  EXPECT_THAT(offer(SegmentKind::receive, 0, 2 * kBytes, sized.get()), HasSubstr("announced as"));
+  EXPECT_THAT(offer(SegmentKind::receive, 0, kBytes, hollow.get()), HasSubstr("present"));
+  EXPECT_THAT(offer(SegmentKind::receive, 0, kBytes, file.get()), HasSubstr("not a memfd"));
+  EXPECT_THAT(offer(SegmentKind::receive, 200, kBytes, sized.get()), HasSubstr("not allowed"));
+  EXPECT_THAT(offer(SegmentKind::rail, 0, kBytes, sized.get()), HasSubstr("not allowed"));
+  EXPECT_THAT(offer(static_cast<SegmentKind>(77), 0, kBytes, sized.get()), HasSubstr("not allowed"));
+  EXPECT_EQ(offer(SegmentKind::receive, 0, kBytes, sized.get()), "ok");
+  EXPECT_THAT(offer(SegmentKind::receive, 0, kBytes, sized.get()), HasSubstr("taken"));
+  EXPECT_FALSE((*link)->peer_segment(joined->member, 5, 0));
+  EXPECT_FALSE((*link)->peer_segment(joined->member, 0, 9));
+}
+
+TEST_F(Hostile, ParametersBeyondTheLimitsAreRefused) {
+  auto link = DaemonLink::connect({socket(), "hostile"});
+  ASSERT_TRUE(link);
+  auto id = (*link)->unique_id();
+  auto params = small_group(2);
+  params.ranks = 0;
+  EXPECT_FALSE((*link)->join(*id, 0, params, 100));
+  params = small_group(2);
+  params.hidden = UINT32_MAX;
+  params.channels = UINT32_MAX;
+  EXPECT_FALSE((*link)->join(*id, 0, params, 100));
+  params = small_group(2);
+  params.expert_rank.assign(params.experts, 99);
+  EXPECT_FALSE((*link)->join(*id, 0, params, 100));
+  EXPECT_FALSE((*link)->join(*id, 2, small_group(2), 100));
+  EXPECT_FALSE((*link)->join(std::vector<std::uint8_t>(100'000, 0xff), 0, small_group(2), 100));
+}
+
+// A rank on host 0 that is us, a decent one on host 1.
+class HostileRank : public Hostile {
+ protected:
+  void SetUp() override {
+    Hostile::SetUp();
+    world_.add_rank(1);
+    auto link = DaemonLink::connect({socket(), "hostile"});
+    ASSERT_TRUE(link);
+    link_ = std::move(*link);
+    auto id = link_->unique_id();
+    ASSERT_TRUE(id);
+    std::string hex;
+    for (const std::uint8_t byte : *id) {
+      char digits[3];
+      std::snprintf(digits, sizeof(digits), "%02x", byte);
+      hex += digits;
+    }
+    world_.rank(2).send("join ranks=2 rank=1 id=" + hex);
+    auto joined = link_->join(*id, 0, small_group(2), 10'000);
+    ASSERT_TRUE(joined) << joined.error().message();
+    proxy_ = joined->proxy;
+    ipc::GroupShape shape(small_group(2), joined->map);
+    const ipc::RailSegmentLayout layout(shape, 0);
+    auto rail = Segment::create("hostile-rail", layout.bytes());
+    ASSERT_TRUE(rail);
+    rail_ = std::move(*rail);
+    auto attached = link_->attach(joined->member, {{SegmentKind::rail, 0, rail_.bytes(), rail_.fd()}}, 10'000);
+    ASSERT_TRUE(attached) << attached.error().message();
+    const auto map = [](ipc::UniqueFd fd, std::uint64_t bytes) {
+      auto mapped = Segment::map(std::move(fd), bytes, ipc::Access::read_write, ipc::Prefault::yes);
+      if (!mapped) throw std::runtime_error(mapped.error().message());
+      return std::move(*mapped);
+    };
+    const auto whole = [](std::uint64_t bytes) {
+      return (bytes + ipc::page_bytes() - 1) / ipc::page_bytes() * ipc::page_bytes();
+    };
+    words_ = map(std::move(attached->rail_words), whole(ipc::RailWordsLayout(shape, 0).bytes()));
+    group_ = map(std::move(attached->group_words), whole(ipc::GroupSegmentLayout(shape, 0).bytes()));
+    ASSERT_EQ(world_.rank(2).reply().status, "ok");
+  }
+  void TearDown() override {
+    link_.reset();
+    world_.rank(2).send("close");
+    while (world_.rank(2).reply().status == "silent") continue;
+    world_.forget_rank(2);
+    // What it did on host 0 is checked by the base; its own rank there was this process.
+    Hostile::TearDown();
+  }
+  void ring() {
+    for (int i = 0; i < 3; ++i) link_->ring_bell(proxy_);
+  }
+
+  std::unique_ptr<DaemonLink> link_;
+  std::uint32_t proxy_ = 0;
+  Segment rail_;
+  Segment words_;
+  Segment group_;
+};
+
+void scribble(Segment& segment, std::mt19937_64& random) {
+  auto* const words = reinterpret_cast<std::uint64_t*>(segment.data());
+  for (std::uint64_t i = 0; i < segment.bytes() / 8; ++i) ipc::store_relaxed(words[i], std::uint64_t{random()});
+}
+
+TEST_F(HostileRank, GarbageInItsRailWordsEndsItsOwnGroup) {
+  std::mt19937_64 random(5);
+  world_.rank(2).send("round");
+  for (int i = 0; i < 50; ++i) {
+    scribble(words_, random);
+    ring();
+  }
+  const Reply reply = world_.rank(2).reply();
+  EXPECT_NE(reply.status, "ok");
+  EXPECT_NE(reply.status, "silent") << reply.text;
+}
+
+TEST_F(HostileRank, GarbageOnTheBoardEndsItsOwnGroupAtWorst) {
+  std::mt19937_64 random(6);
+  world_.rank(2).send("round");
+  for (int i = 0; i < 50; ++i) {
+    scribble(group_, random);
+    scribble(rail_, random);
+    scribble(words_, random);
+    ring();
+    EXPECT_NO_THROW(world_.host(0).snapshot("why"));
+    EXPECT_NO_THROW(world_.host(0).snapshot("groups"));
+  }
+  link_.reset();  // it dies
+  const Reply reply = world_.rank(2).reply();
+  EXPECT_NE(reply.status, "ok");
+  EXPECT_NE(reply.status, "silent") << reply.text;
+}
+
+}  // namespace
+}  // namespace railhead::test
