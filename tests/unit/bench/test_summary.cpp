@@ -18,6 +18,7 @@ RoundSample sample(std::uint64_t dispatch_us, std::uint64_t combine_us, std::int
   s.combine_ns = combine_us * 1000;
   s.total_ns = s.dispatch_ns + s.combine_ns;
   s.dispatch_wait_ns = 100'000;
+  s.dispatch_transfer_ns = 1'900'000;
   s.rows = 10;
   s.received_bytes = 2'000'000;
   s.rail_bytes = 500'000;

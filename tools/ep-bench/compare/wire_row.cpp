@@ -10,7 +10,8 @@
 namespace railhead::bench {
 namespace {
 
-constexpr std::uint32_t kMegabytes = 256;  // of one sample
+constexpr std::uint32_t kMegabytes = 96;  // of one stream; a sample of either side is the median of kStreams
+constexpr std::uint32_t kStreams = 3;
 
 Workload wire_workload() {
   Workload work;
@@ -26,11 +27,15 @@ Workload wire_workload() {
 }
 
 Result<double> product_seconds(Cluster& cluster, std::uint32_t slots) {
-  const auto answers = cluster.order({Verb::loop, 0, 0, slots, 0});
-  if (!answers) return fail(answers.error());
-  std::int64_t slowest = 0;
-  for (const Answer& answer : *answers) slowest = std::max(slowest, answer.elapsed_ns);
-  return static_cast<double>(slowest) / 1e9;
+  std::vector<double> seconds;
+  for (std::uint32_t i = 0; i < kStreams; ++i) {
+    const auto answers = cluster.order({Verb::loop, 0, 0, slots, 0});
+    if (!answers) return fail(answers.error());
+    std::int64_t slowest = 0;
+    for (const Answer& answer : *answers) slowest = std::max(slowest, answer.elapsed_ns);
+    seconds.push_back(static_cast<double>(slowest) / 1e9);
+  }
+  return median(seconds);
 }
 
 Status measure_pairs(const CompareRun& run, PairedSamples& samples) {
@@ -48,7 +53,7 @@ Status measure_pairs(const CompareRun& run, PairedSamples& samples) {
     if (!seconds) return seconds.error();
     const auto peer =
         run_peer("fabric_loop", {"--chunk", std::to_string(chunk), "--megabytes", std::to_string(kMegabytes),
-                                 "--repetitions", "3", "--trips", "100", "--json"});
+                                 "--repetitions", std::to_string(kStreams), "--trips", "100", "--json"});
     if (!peer) return peer.error();
     const double bytes = double{1} * slots * chunk;
     // Times for the same bytes, in milliseconds.
@@ -64,7 +69,7 @@ void measure_wire(const CompareRun& run, Figures& figures) {
   if (!run.wanted("wire")) return;
   PairedSamples samples;
   const Status status = measure_pairs(run, samples);
-  figures.emplace("wire", status.ok() ? speed_ratio(samples, "bare writes", "ms for 256 MiB") : fail(status));
+  figures.emplace("wire", status.ok() ? speed_ratio(samples, "bare writes", "ms for 96 MiB") : fail(status));
 }
 
 }  // namespace railhead::bench

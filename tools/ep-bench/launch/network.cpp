@@ -116,7 +116,7 @@ Result<Network> make_network(NetKind kind, std::uint32_t nodes) {
   }
   Network out;
   out.nodes.resize(nodes);
-  out.form = "loopback" + why;
+  out.form = nodes == 1 ? "shared memory" : "loopback" + why;
   return out;
 }
 

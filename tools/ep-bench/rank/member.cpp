@@ -138,7 +138,8 @@ void Member::release() {
 }
 
 void Member::finish(RoundSample& sample) {
-  sample.rows = sample.received_bytes = sample.rail_bytes = sample.dispatch_wait_ns = sample.combine_wait_ns = 0;
+  sample.rows = sample.received_bytes = sample.rail_bytes = 0;
+  sample.dispatch_wait_ns = sample.dispatch_transfer_ns = sample.combine_wait_ns = sample.combine_transfer_ns = 0;
   sample.last_rank_dispatch = sample.last_rank_combine = -1;
   for (Batch& batch : batches_) {
     sample.rows += batch.result.received;
@@ -152,6 +153,7 @@ void Member::finish(RoundSample& sample) {
     const bool is_dispatch = op.kind == 1;
     sample.rail_bytes += op.rail_bytes;
     (is_dispatch ? sample.dispatch_wait_ns : sample.combine_wait_ns) += op.wait_ns;
+    (is_dispatch ? sample.dispatch_transfer_ns : sample.combine_transfer_ns) += op.transfer_ns;
     (is_dispatch ? sample.last_rank_dispatch : sample.last_rank_combine) = op.last_rank;
   }
 }

@@ -15,8 +15,8 @@ void Summary::add(const std::vector<RoundSample>& round) {
     rows_ += static_cast<double>(s.rows);
     received_bytes_ += static_cast<double>(s.received_bytes);
     rail_bytes_ += static_cast<double>(s.rail_bytes);
-    dispatch_ns_ += static_cast<double>(s.dispatch_ns);
-    combine_ns_ += static_cast<double>(s.combine_ns);
+    dispatch_transfer_ns_ += static_cast<double>(s.dispatch_transfer_ns);
+    combine_transfer_ns_ += static_cast<double>(s.combine_transfer_ns);
     dispatch_wait_ns_ += static_cast<double>(s.dispatch_wait_ns);
     combine_wait_ns_ += static_cast<double>(s.combine_wait_ns);
     ++samples_;

@@ -34,11 +34,11 @@ class Summary {
   [[nodiscard]] double rows() const { return mean(rows_); }
   [[nodiscard]] double received_mb() const { return mean(received_bytes_) / 1e6; }
   [[nodiscard]] double rail_mb() const { return mean(rail_bytes_) / 1e6; }
-  // Milliseconds that a rank waited for the call of the last one, and the rest of its operation.
+  // Milliseconds of a rank's operations until every rank had called, and from then on.
   [[nodiscard]] double dispatch_wait_ms() const { return mean(dispatch_wait_ns_) / 1e6; }
-  [[nodiscard]] double dispatch_transfer_ms() const { return mean(dispatch_ns_ - dispatch_wait_ns_) / 1e6; }
+  [[nodiscard]] double dispatch_transfer_ms() const { return mean(dispatch_transfer_ns_) / 1e6; }
   [[nodiscard]] double combine_wait_ms() const { return mean(combine_wait_ns_) / 1e6; }
-  [[nodiscard]] double combine_transfer_ms() const { return mean(combine_ns_ - combine_wait_ns_) / 1e6; }
+  [[nodiscard]] double combine_transfer_ms() const { return mean(combine_transfer_ns_) / 1e6; }
   // How often each rank was the last to call.
   [[nodiscard]] const std::vector<std::uint64_t>& last_dispatch() const { return last_dispatch_; }
   [[nodiscard]] const std::vector<std::uint64_t>& last_combine() const { return last_combine_; }
@@ -49,7 +49,7 @@ class Summary {
   std::vector<double> dispatch_ms_, combine_ms_, total_ms_;
   std::size_t samples_ = 0;
   double rows_ = 0, received_bytes_ = 0, rail_bytes_ = 0;
-  double dispatch_ns_ = 0, combine_ns_ = 0, dispatch_wait_ns_ = 0, combine_wait_ns_ = 0;
+  double dispatch_wait_ns_ = 0, dispatch_transfer_ns_ = 0, combine_wait_ns_ = 0, combine_transfer_ns_ = 0;
   std::vector<std::uint64_t> last_dispatch_, last_combine_;
 };
 
