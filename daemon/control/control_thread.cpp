@@ -20,6 +20,16 @@ constexpr auto kSlowLook = 1s;
 constexpr auto kPrivateFirst = 10s;  // for the first session of a private daemon
 constexpr auto kStopLook = 20ms;
 
+// Of one message of a client; the largest that makes sense, a join with an expert map, has 256 KiB. Larger ones are not
+// even received.
+constexpr std::uint64_t kMostWords = (2U << 20) / sizeof(capnp::word);
+
+capnp::ReaderOptions client_limits() {
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = kMostWords;
+  return options;
+}
+
 // One client connection: the RPC system and what it stands on.
 struct Connection {
   kj::Own<kj::AsyncIoStream> stream;
@@ -29,7 +39,7 @@ struct Connection {
   Connection(kj::Own<kj::AsyncIoStream> s, schema::Daemon::Client bootstrap)
       : stream(kj::mv(s)),
         network(kj::downcast<kj::AsyncCapabilityStream>(*stream), ipc::kMaxFdsPerMessage,
-                capnp::rpc::twoparty::Side::SERVER),
+                capnp::rpc::twoparty::Side::SERVER, client_limits()),
         rpc(capnp::makeRpcServer(network, kj::mv(bootstrap))) {}
 };
 

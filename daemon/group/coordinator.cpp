@@ -48,8 +48,8 @@ std::string rank_list(const std::vector<std::uint32_t>& ranks) {
   for (std::size_t i = 0; i < ranks.size();) {
     std::size_t end = i;
     while (end + 1 < ranks.size() && ranks[end + 1] == ranks[end] + 1) ++end;
-    parts.push_back(std::to_string(ranks[i]) +
-                    (end == i ? "" : (end == i + 1 ? ", " : "-") + std::to_string(ranks[end])));
+    if (end == i + 1) end = i;  // two in a row are named one by one
+    parts.push_back(std::to_string(ranks[i]) + (end == i ? "" : "-" + std::to_string(ranks[end])));
     i = end + 1;
   }
   std::string out;
@@ -75,12 +75,12 @@ void Coordinator::on_join(const mesh::HostId& from, const JoinMessage& join) {
     return refuse_one(Code::invalid_usage,
                       "the group of this unique id was made already; make a new id for a new group");
   }
+  daemons_.emplace(from, daemon);  // before anything that is told to all
   if (const auto found = joined_.find(join.rank); found != joined_.end()) {
     return refuse({Code::invalid_argument, "rank " + std::to_string(join.rank) + " joined twice: from host " +
                                                found->second.daemon.host.hex().substr(0, 8) + " and from host " +
                                                from.hex().substr(0, 8) + "; every process needs a rank of its own"});
   }
-  daemons_.emplace(from, daemon);
   joined_.emplace(join.rank, Joined{daemon, join.params});
   // A difference is told at once: the ranks that are still missing may never come.
   if (const std::string difference = compare(); !difference.empty()) return refuse({Code::mismatch, difference});

@@ -244,13 +244,14 @@ void scribble(Segment& segment, std::mt19937_64& random) {
   for (std::uint64_t i = 0; i < segment.bytes() / 8; ++i) ipc::store_relaxed(words[i], std::uint64_t{random()});
 }
 
-TEST_F(HostileRank, GarbageInItsRailWordsEndsItsOwnGroup) {
+TEST_F(HostileRank, GarbageInItsRailWordsEndsItsOwnGroupAtWorst) {
   std::mt19937_64 random(5);
   world_.rank(2).send("round");
   for (int i = 0; i < 50; ++i) {
     scribble(words_, random);
     ring();
   }
+  link_.reset();  // it dies
   const Reply reply = world_.rank(2).reply();
   EXPECT_NE(reply.status, "ok");
   EXPECT_NE(reply.status, "silent") << reply.text;

@@ -19,7 +19,8 @@ class Stop : public testing::TestWithParam<std::uint32_t> {
   }
   // The only group there is that has not ended.
   std::string group_name(std::uint32_t host) {
-    for (const Json& group : world_.host(host).snapshot("groups")["groups"]) {
+    const Json snapshot = world_.host(host).snapshot("groups");
+    for (const Json& group : snapshot["groups"]) {
       if (group["state"] == "running") return group["group"];
     }
     return "none";
@@ -77,7 +78,8 @@ TEST_P(Stop, AnEvictedSessionIsToldSoAndMayOpenANewOne) {
   world_.expect_good(world_.everybody(), "round");
   const std::uint32_t host = 1 % GetParam();
   std::uint32_t session = 0;
-  for (const Json& s : world_.host(host).snapshot("sessions")["sessions"]) {
+  const Json snapshot = world_.host(host).snapshot("sessions");
+  for (const Json& s : snapshot["sessions"]) {
     if (s["pid"] == world_.rank(1).pid()) session = s["session"];
   }
   world_.host(host).evict_session(session, "for the test");

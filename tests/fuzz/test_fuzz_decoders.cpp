@@ -48,7 +48,8 @@ TEST(Fuzz, MeshMessages) {
     }
     ++decoded;
     // What was understood can be said again.
-    ASSERT_TRUE(daemon::decode(daemon::encode(*message)));
+    const auto again = daemon::decode(daemon::encode(*message));
+    ASSERT_TRUE(again) << again.error().message();
     if (const auto* map = std::get_if<daemon::MapMessage>(&message->body)) {
       for (const auto domain : map->domain_of_rank) ASSERT_LT(domain, map->daemons.size());
     }

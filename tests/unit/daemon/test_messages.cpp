@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <random>
+#include <cstring>
 
 #include "daemon/group/messages.hpp"
 
@@ -83,6 +83,29 @@ TEST(Messages, TheShortOnes) {
   EXPECT_EQ(back(MissingMessage{{1, 5}}).ranks, (std::vector<std::uint32_t>{1, 5}));
   back(WiredMessage{});
   back(CommitMessage{});
+}
+
+TEST(Messages, TheLargestMapFits) {
+  MapMessage map{1, {}, std::vector<std::uint16_t>(ipc::kMaxRanks)};
+  for (std::uint16_t d = 0; d < 1000; ++d) map.daemons.push_back({host(1), "tcp://10.100.100.100:54321"});
+  EXPECT_EQ(back(map).domain_of_rank.size(), ipc::kMaxRanks);
+}
+
+// A list of empty elements: its length costs no bytes.
+TEST(Messages, AListOfNothingIsNotBlownUp) {
+  auto bytes = encode({GroupKey{}, MissingMessage{{1, 2, 3, 4}}});
+  std::size_t found = 0;
+  for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, 8);
+    // A list pointer (low bits 01) to 4 elements of 4 bytes (size code 4).
+    if ((word & 3) != 1 || (word >> 32) != ((4ULL << 3) | 4)) continue;
+    word = (word & 0xffffffffU) | ((0x1fffffffULL << 3) << 32);  // 2^29 - 1 elements of nothing
+    std::memcpy(bytes.data() + at, &word, 8);
+    ++found;
+  }
+  ASSERT_EQ(found, 1U);
+  EXPECT_FALSE(decode(bytes));
 }
 
 TEST(Messages, CutOrEmptyBytesAreAnError) {
