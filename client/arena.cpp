@@ -90,6 +90,12 @@ bool Arena::find(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const
   return false;
 }
 
+bool Arena::find_output(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const {
+  if (!find(data, bytes, ref)) return false;
+  const std::lock_guard lock(mutex_);
+  return segments_[ref.segment()].kind == ipc::SegmentKind::receive;
+}
+
 std::byte* Arena::resolve(ipc::SpanRef ref, std::uint64_t bytes) const {
   const std::lock_guard lock(mutex_);
   if (ref.segment() >= segments_.size()) return nullptr;

@@ -44,6 +44,8 @@ class Arena {
 
   // Where memory lies if all of [data, data + bytes) is inside one segment of this arena.
   [[nodiscard]] bool find(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const;
+  // The same for memory that peers may write to: receive segments alone, they map the others read-only.
+  [[nodiscard]] bool find_output(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const;
   // Our own mapping of a reference; null when it is not inside a segment.
   [[nodiscard]] std::byte* resolve(ipc::SpanRef ref, std::uint64_t bytes) const;
   [[nodiscard]] std::uint64_t bytes(ipc::SegmentKind kind) const;

@@ -8,6 +8,9 @@
 namespace railhead::client {
 namespace {
 
+// A size beyond this was never set: what follows the struct is not read.
+constexpr std::size_t kMostStructBytes = 4096;
+
 tl::unexpected<Status> bad(const std::string& text) {
   return fail(Code::invalid_argument, text);
 }
@@ -71,6 +74,10 @@ Result<T> read_struct(const T* in, const char* name) {
   T out{};
   if (in == nullptr) return bad(std::string(name) + " is NULL");
   if (in->size == 0) return bad(std::string(name) + ".size is 0: set it to sizeof(" + name + ")");
+  if (in->size > kMostStructBytes) {
+    return fail(Code::unsupported, std::string(name) + ".size is " + number(in->size) +
+                                       ", more than any version has: " + "set it to sizeof(" + name + ")");
+  }
   const auto* const bytes = reinterpret_cast<const unsigned char*>(in);
   for (std::size_t i = sizeof(T); i < in->size; ++i) {
     if (bytes[i] != 0) {

@@ -67,14 +67,14 @@ rh_status rh_dispatch(rh_group* group, const rh_dispatch_args* args, rh_dispatch
     const auto found = find_group(group);
     if (found == nullptr) return unknown("the group");
     if (result == nullptr || handle == nullptr) {
-      return report(Code::invalid_argument, result == nullptr ? "result is NULL" : "handle is NULL");
+      return report(found->refuse({Code::invalid_argument, result == nullptr ? "result is NULL" : "handle is NULL"}));
     }
     auto read = read_struct(args, "rh_dispatch_args");
-    if (!read) return report(read);
+    if (!read) return report(found->refuse(read.error()));
     std::shared_ptr<Handle> cached;
     if (read->cached != nullptr) {
       auto known = find_handle(read->cached, found);
-      if (!known) return report(known);
+      if (!known) return report(found->refuse(known.error()));
       cached = *known;
     }
     if (event == nullptr) {
@@ -94,13 +94,14 @@ rh_status rh_dispatch_plan(rh_group* group, const rh_dispatch_args* args, uint64
     const auto found = find_group(group);
     if (found == nullptr) return unknown("the group");
     if (row_count == nullptr || handle == nullptr) {
-      return report(Code::invalid_argument, row_count == nullptr ? "row_count is NULL" : "handle is NULL");
+      return report(
+          found->refuse({Code::invalid_argument, row_count == nullptr ? "row_count is NULL" : "handle is NULL"}));
     }
     auto read = read_struct(args, "rh_dispatch_args");
-    if (!read) return report(read);
+    if (!read) return report(found->refuse(read.error()));
     if (read->cached != nullptr) {
-      return report(Code::invalid_argument,
-                    "cached with rh_dispatch_plan: a cached dispatch has its counts, use rh_dispatch");
+      return report(found->refuse(
+          {Code::invalid_argument, "cached with rh_dispatch_plan: a cached dispatch has its counts, use rh_dispatch"}));
     }
     if (const Status may = found->may_block(); !may.ok()) return report(may);
     auto op = found->dispatch(*read, nullptr, true);
@@ -123,9 +124,9 @@ rh_status rh_dispatch_run(rh_group* group, rh_handle* handle, void* out, size_t 
   return guarded([&]() -> rh_status {
     const auto found = find_group(group);
     if (found == nullptr) return unknown("the group");
-    if (result == nullptr) return report(Code::invalid_argument, "result is NULL");
+    if (result == nullptr) return report(found->refuse({Code::invalid_argument, "result is NULL"}));
     auto known = find_handle(handle, found);
-    if (!known) return report(known);
+    if (!known) return report(found->refuse(known.error()));
     auto op = found->planned(*known);
     if (!op) return report(op);
     if (auto run = found->run(*op, out, out_rows); !run) return report(run);
@@ -148,9 +149,9 @@ rh_status rh_combine(rh_group* group, const rh_combine_args* args, rh_event** ev
     const auto found = find_group(group);
     if (found == nullptr) return unknown("the group");
     auto read = read_struct(args, "rh_combine_args");
-    if (!read) return report(read);
+    if (!read) return report(found->refuse(read.error()));
     auto known = find_handle(read->handle, found);
-    if (!known) return report(known);
+    if (!known) return report(found->refuse(known.error()));
     if (event == nullptr) {
       if (const Status may = found->may_block(); !may.ok()) return report(may);
     }

@@ -90,7 +90,7 @@ Result<void> DispatchOp::prepare(GroupContext& group) {
     announcement_.slices.push_back(route.plan.slice(static_cast<std::uint16_t>(d)));
   }
   if (may_run_ && request_.out != nullptr && request_.out_rows != 0) {
-    if (group.arena->find(request_.out, request_.out_rows * form_.row_bytes, rows_ref_)) {
+    if (group.arena->find_output(request_.out, request_.out_rows * form_.row_bytes, rows_ref_)) {
       auto meta = group.arena->allocate(ipc::SegmentKind::receive, meta_bytes(request_.out_rows));
       if (!meta) return fail(meta.error());
       received_.meta = *meta;
@@ -174,7 +174,7 @@ Result<void> DispatchOp::place(GroupContext& group) {
   }
   if (rows == 0) return {};
   const std::uint64_t bytes = rows * form_.row_bytes;
-  if (request_.out != nullptr && group.arena->find(request_.out, bytes, rows_ref_)) {
+  if (request_.out != nullptr && group.arena->find_output(request_.out, bytes, rows_ref_)) {
     received_.rows = static_cast<std::byte*>(request_.out);
   } else {
     auto own = group.arena->allocate(ipc::SegmentKind::receive, bytes);

@@ -30,6 +30,9 @@ class Group {
   Result<std::shared_ptr<DispatchOp>> dispatch(const rh_dispatch_args& args, std::shared_ptr<Handle> cached,
                                                bool plan_only);
   Result<std::shared_ptr<Op>> combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle);
+  // A call on this group that did not happen: notes it for `why`, ends the group where it was asked for. Returns what
+  // to tell the caller.
+  Status refuse(Status reason);
   // The planned dispatch of this handle, or invalid_usage.
   Result<std::shared_ptr<DispatchOp>> planned(const std::shared_ptr<Handle>& handle);
   // A blocking call would wait for itself: an earlier planned dispatch of this rank was not run yet.
@@ -50,7 +53,6 @@ class Group {
 
   Result<void> set_up(const JoinResult& joined, const rh_group_config& config, const ipc::GroupParams& params);
   Result<void> map_words(AttachResult attached, std::uint32_t proxy);
-  Status refuse(Status reason);
   // The routing of this handle can be used again: its dispatch is complete and no rank released it.
   Status routing_usable(const Handle& handle);
   [[nodiscard]] ipc::Deadline op_deadline() const;

@@ -6,7 +6,6 @@
 #include <future>
 
 #include "tests/support/case_runner.hpp"
-#include "tests/support/lane.hpp"
 
 namespace railhead::test {
 namespace {

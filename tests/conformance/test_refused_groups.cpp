@@ -1,0 +1,204 @@
+// Groups that cannot be: parameters out of range or different between ranks; and groups whose ranks disagree on a call.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <mutex>
+
+#include "tests/conformance/refusals.hpp"
+
+namespace railhead::test {
+namespace {
+
+constexpr std::uint32_t kMap[kSmallExperts] = {0, 1, 2, 0};
+
+class RefusedGroup : public testing::TestWithParam<std::uint32_t> {
+ protected:
+  std::vector<std::uint16_t> hosts() const {
+    const auto other = static_cast<std::uint16_t>(GetParam() - 1);
+    return {0, other, other};
+  }
+  Cluster cluster_{{.hosts = GetParam()}};
+};
+
+struct Different {
+  const char* field;
+  void (*change)(rh_group_config&);
+  const char* usual;
+  const char* changed;
+};
+
+constexpr Different kDifferent[] = {
+    {"experts", [](rh_group_config& c) { c.experts = 5; }, "4", "5"},
+    {"hidden", [](rh_group_config& c) { c.hidden = 17; }, "16", "17"},
+    {"topk", [](rh_group_config& c) { c.topk = 3; }, "2", "3"},
+    {"side_bytes", [](rh_group_config& c) { c.side_bytes = 9; }, "8", "9"},
+    {"channels", [](rh_group_config& c) { c.channels = 5; }, "2", "5"},
+    {"depth", [](rh_group_config& c) { c.depth = 3; }, "2", "3"},
+    {"ring_slots", [](rh_group_config& c) { c.ring_slots = 7; }, "4", "7"},
+    {"chunk_bytes", [](rh_group_config& c) { c.chunk_bytes = 4096; }, "0", "4096"},
+    {"max_handles", [](rh_group_config& c) { c.max_handles = 6; }, "4", "6"},
+    {"abort_on_refusal", [](rh_group_config& c) { c.abort_on_refusal = 1; }, "0", "1"},
+    {"expert_to_rank", [](rh_group_config& c) { c.expert_to_rank = kMap; }, "default", "explicit"},
+    {"ranks", [](rh_group_config& c) { c.ranks = 4; }, "3", "4"},
+};
+
+// B45: creation fails on every rank and names the field, the ranks and their values; nothing stays behind.
+TEST_P(RefusedGroup, ParametersThatDifferAreNamedOnAllRanks) {
+  for (const Different& d : kDifferent) {
+    cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+      rh_group_config config = small_config(3, rank);
+      if (rank == 1) d.change(config);
+      rh_group* group = nullptr;
+      EXPECT_EQ(rh_group_create(session.get(), &id, &config, &group), RH_MISMATCH) << d.field << rh_last_error();
+      EXPECT_EQ(group, nullptr);
+      const std::string text = rh_last_error();
+      for (const char* piece : {d.field, d.usual, d.changed, "rank 1"}) {
+        EXPECT_NE(text.find(piece), std::string::npos) << d.field << " lacks " << piece << ": " << text;
+      }
+    });
+  }
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    good_round(Group(session, id, small_config(3, rank)).get());
+  });
+}
+
+struct OutOfRange {
+  const char* says;
+  void (*change)(rh_group_config&);
+};
+constexpr std::uint32_t kBadMap[kSmallExperts] = {0, 1, 3, 0};
+constexpr OutOfRange kOutOfRange[] = {
+    {"ranks is 0", [](rh_group_config& c) { c.ranks = 0; }},
+    {"ranks is 5000", [](rh_group_config& c) { c.ranks = 5000; }},
+    {"rank is 3", [](rh_group_config& c) { c.rank = 3; }},
+    {"experts is 0", [](rh_group_config& c) { c.experts = 0; }},
+    {"experts is 70000", [](rh_group_config& c) { c.experts = 70'000; }},
+    {"hidden is 0", [](rh_group_config& c) { c.hidden = 0; }},
+    {"topk is 0", [](rh_group_config& c) { c.topk = 0; }},
+    {"topk is 257", [](rh_group_config& c) { c.topk = 257; }},
+    {"channels is 65", [](rh_group_config& c) { c.channels = 65; }},
+    {"depth is 9", [](rh_group_config& c) { c.depth = 9; }},
+    {"ring_slots is 257", [](rh_group_config& c) { c.ring_slots = 257; }},
+    {"side_bytes is 65537", [](rh_group_config& c) { c.side_bytes = 65'537; }},
+    {"expert_rank[2] is 3", [](rh_group_config& c) { c.expert_to_rank = kBadMap; }},
+    {"rh_group_config.size is 0", [](rh_group_config& c) { c.size = 0; }},
+};
+
+// Refused at the caller before it joins: the same id works afterwards.
+TEST_P(RefusedGroup, ParametersOutOfRangeAreNamedAndTheIdStaysGood) {
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    for (const OutOfRange& bad : kOutOfRange) {
+      rh_group_config config = small_config(3, rank);
+      bad.change(config);
+      rh_group* group = nullptr;
+      EXPECT_EQ(rh_group_create(session.get(), &id, &config, &group), RH_INVALID_ARGUMENT) << bad.says;
+      EXPECT_NE(std::string(rh_last_error()).find(bad.says), std::string::npos) << bad.says << ": " << rh_last_error();
+      EXPECT_EQ(group, nullptr);
+    }
+    good_round(Group(session, id, small_config(3, rank)).get());
+  });
+}
+
+struct Disagreement {
+  const char* says;
+  void (*change)(rh_dispatch_args&);
+};
+constexpr Disagreement kDisagreements[] = {
+    {"layout", [](rh_dispatch_args& a) { a.layout = RH_LAYOUT_RANK; }},
+    {"element type", [](rh_dispatch_args& a) { a.type = RH_BF16; }},
+    {"alignment", [](rh_dispatch_args& a) { a.align = 4; }},
+    {"side bytes", [](rh_dispatch_args& a) { a.side_bytes = 4; }},
+};
+
+// Different calls under one number: an error with the field and two ranks on all of them, never wrong data.
+TEST_P(RefusedGroup, CallsThatDifferEndTheGroupOnAllRanks) {
+  for (const Disagreement& d : kDisagreements) {
+    cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+      const Group group(session, id, small_config(3, rank));
+      good_round(group.get());
+      SmallCall call;
+      if (rank == 2) d.change(call.args);
+      auto result = make<rh_dispatch_result>();
+      rh_handle* handle = nullptr;
+      EXPECT_EQ(rh_dispatch(group.get(), &call.args, &result, &handle, nullptr), RH_MISMATCH) << rh_last_error();
+      const std::string text = rh_last_error();
+      EXPECT_NE(text.find(d.says), std::string::npos) << text;
+      EXPECT_NE(text.find("op 3"), std::string::npos) << text;
+      EXPECT_NE(text.find("rank 2"), std::string::npos) << text;
+      EXPECT_EQ(result.rows, nullptr);
+      EXPECT_EQ(rh_group_status(group.get()), RH_MISMATCH);
+    });
+  }
+}
+
+TEST_P(RefusedGroup, CombineAgainstDispatchEndsTheGroupOnAllRanks) {
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    const Group group(session, id, small_config(3, rank));
+    SmallCall call;
+    const auto [result, handle] = group.dispatch(call.args);
+    try {
+      if (rank == 0) {
+        group.combine(call.combine_args(result, handle.get()));
+      } else {
+        group.dispatch(call.args);
+      }
+      ADD_FAILURE() << "rank " << rank << " was not told";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), RH_MISMATCH) << e.what();
+      EXPECT_NE(std::string(e.what()).find("kind"), std::string::npos) << e.what();
+    }
+  });
+}
+
+// abort_on_refusal: whatever kind of refusal it is, all ranks learn who and why.
+TEST_P(RefusedGroup, AbortOnRefusal) {
+  using Refuse = rh_status (*)(rh_group*);
+  const Refuse kinds[] = {
+      [](rh_group* g) {
+        SmallCall call;
+        call.ids[0] = 99;
+        auto result = make<rh_dispatch_result>();
+        rh_handle* handle = nullptr;
+        return rh_dispatch(g, &call.args, &result, &handle, nullptr);
+      },
+      [](rh_group* g) {
+        const auto args = make<rh_combine_args>();
+        return rh_combine(g, &args, nullptr);
+      },
+      [](rh_group* g) {
+        SmallCall call;
+        call.args.size = 0;
+        auto result = make<rh_dispatch_result>();
+        rh_handle* handle = nullptr;
+        return rh_dispatch(g, &call.args, &result, &handle, nullptr);
+      },
+  };
+  for (const Refuse refuse : kinds) {
+    cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+      rh_group_config config = small_config(3, rank);
+      config.abort_on_refusal = 1;
+      const Group group(session, id, config);
+      good_round(group.get());
+      if (rank == 1) {
+        EXPECT_NE(refuse(group.get()), RH_OK);
+        return;
+      }
+      try {
+        group.dispatch(SmallCall().args);
+        ADD_FAILURE() << "rank " << rank << " was not told";
+      } catch (const Error& e) {
+        EXPECT_EQ(e.status(), RH_ABORTED) << e.what();
+        EXPECT_NE(std::string(e.what()).find("aborted by rank 1"), std::string::npos) << e.what();
+      }
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Hosts, RefusedGroup, testing::Values(1U, 2U),
+                         [](const testing::TestParamInfo<std::uint32_t>& hosts) {
+                           return std::to_string(hosts.param);
+                         });
+
+}  // namespace
+}  // namespace railhead::test
