@@ -12,6 +12,8 @@ die() {
 # what it leaves out for want of an optional package is always said.
 build() {
   local preset=$1 log=build/$1/configure.log
+  # The compiler cache knows a file again in another checkout.
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
   shift
   mkdir -p "build/$preset"
   if ! cmake --preset "$preset" >"$log" 2>&1; then
