@@ -1,14 +1,13 @@
 #include "client/daemon_choice.hpp"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-
-#include "ipc/fd.hpp"
 
 namespace railhead::client {
 namespace {
@@ -20,13 +19,30 @@ std::string environment(const char* name) {
 
 }  // namespace
 
-bool listens(const std::string& path) {
+ipc::UniqueFd connect_to(const std::string& path, std::chrono::milliseconds limit) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return false;
+  if (path.size() >= sizeof(address.sun_path)) {
+    errno = ENAMETOOLONG;
+    return {};
+  }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return fd;
+  // The time limit of a connect() that finds the daemon's queue full.
+  const timeval time{limit.count() / 1000, limit.count() % 1000 * 1000};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+  int done = 0;
+  do {
+    done = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  } while (done != 0 && errno == EINTR);
+  if (done != 0) return {};
+  return fd;
+}
+
+bool listens(const std::string& path) {
+  // A full queue is one of a daemon.
+  return connect_to(path, std::chrono::milliseconds(1)) || errno == EAGAIN;
 }
 
 std::string job_label(const char* wanted) {

@@ -1,9 +1,11 @@
 // Which daemon a session talks to, and the start of a private one.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "ipc/deadline.hpp"
+#include "ipc/fd.hpp"
 #include "ipc/status.hpp"
 
 namespace railhead::client {
@@ -13,6 +15,9 @@ inline constexpr const char* kSystemSocket = "/run/epd/epd.sock";
 // `wanted`: "auto", "system", "private" or the path of a socket; empty means the environment variable RAILHEAD_DAEMON,
 // else "auto". Starts a private daemon when that is what it comes to. Returns the socket to connect to.
 Result<std::string> choose_daemon(const std::string& wanted, const std::string& job, ipc::Deadline deadline);
+
+// A connection to this UNIX socket; empty, with errno, when there is none within the limit.
+ipc::UniqueFd connect_to(const std::string& path, std::chrono::milliseconds limit);
 
 // Somebody accepts connections on this UNIX socket now.
 bool listens(const std::string& path);

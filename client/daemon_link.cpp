@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <future>
 #include <map>
@@ -15,6 +17,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "client/daemon_choice.hpp"
 #include "client/kj_signals.hpp"
 #include "client/signals.hpp"
 #include "ipc/layout/daemon_page.hpp"
@@ -160,8 +163,11 @@ void Link::run(const Greeting& greeting, std::promise<Status>& opened) {
 Status Link::hello(Connection& c, const Greeting& greeting) {
   auto& timer = c.io.provider->getTimer();
   const auto limit = greeting.timeout * kj::MILLISECONDS;
-  auto address = c.io.provider->getNetwork().parseAddress(kj::str("unix:", greeting.socket)).wait(c.io.waitScope);
-  c.stream = timer.timeoutAfter(limit, address->connect()).wait(c.io.waitScope);
+  // Not KJ's connect(), which fails at once when many ranks start together and the daemon's queue is full.
+  ipc::UniqueFd socket = connect_to(greeting.socket, std::chrono::milliseconds(greeting.timeout));
+  if (!socket) return system_status("connect to the daemon at " + greeting.socket, errno);
+  c.stream = c.io.lowLevelProvider->wrapUnixSocketFd(
+      socket.release(), kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP | kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC);
   c.rpc = kj::heap<capnp::TwoPartyClient>(kj::downcast<kj::AsyncCapabilityStream>(*c.stream), ipc::kMaxFdsPerMessage);
   auto request = c.rpc->bootstrap().castAs<schema::Daemon>().helloRequest();
   auto client = request.initClient();

@@ -67,7 +67,7 @@ Result<ipc::UniqueFd> bind_socket(const config::Config& config) {
   }
   if (::chmod(config.socket.c_str(), config.socket_mode.bits) != 0)
     return fail(system_status("chmod " + config.socket, errno));
-  if (::listen(fd.get(), 256) != 0) return fail(system_status("listen on " + config.socket, errno));
+  if (::listen(fd.get(), SOMAXCONN) != 0) return fail(system_status("listen on " + config.socket, errno));
   return fd;
 }
 

@@ -71,6 +71,7 @@ void Coordinator::on_join(const mesh::HostId& from, const JoinMessage& join) {
     return refuse_one(Code::invalid_argument,
                       "rank is " + std::to_string(join.rank) + ", ranks is " + std::to_string(join.params.ranks));
   }
+  if (state_ == State::refused) return refuse_one(refusal_.code(), refusal_.message());
   if (state_ != State::collecting) {
     return refuse_one(Code::invalid_usage,
                       "the group of this unique id was made already; make a new id for a new group");
@@ -123,6 +124,7 @@ void Coordinator::on_lost(const mesh::HostId& host, const std::string& reason) {
 
 void Coordinator::refuse(const Status& reason) {
   state_ = State::refused;
+  refusal_ = reason;
   send_all([&] { return GroupMessage{key_, RefusedMessage{reason}}; });
 }
 

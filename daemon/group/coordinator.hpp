@@ -28,6 +28,8 @@ class Coordinator {
   void on_lost(const mesh::HostId& host, const std::string& reason);
   void refuse(const Status& reason);
 
+  // Refused: a rank that comes now is told the same reason.
+  [[nodiscard]] bool refused() const noexcept { return state_ == State::refused; }
   // Committed, or refused: nothing more to do here.
   [[nodiscard]] bool finished() const noexcept { return state_ == State::committed || state_ == State::refused; }
   [[nodiscard]] bool unused() const noexcept { return state_ == State::collecting && joined_.empty(); }
@@ -52,6 +54,7 @@ class Coordinator {
   std::array<std::uint8_t, 16> secret_;
   Send send_;
   State state_ = State::collecting;
+  Status refusal_;
   std::map<std::uint32_t, Joined> joined_;  // by rank
   std::map<mesh::HostId, DaemonEntry> daemons_;
   std::map<mesh::HostId, bool> wired_;

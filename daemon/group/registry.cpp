@@ -8,17 +8,19 @@ namespace {
 
 // Joins that come together are told of in one message.
 constexpr std::chrono::milliseconds kAnnounceAfter{100};
+// Ranks start at different times: one that comes after a refusal learns the reason, too.
+constexpr std::chrono::minutes kRememberRefusal{5};
 
 }  // namespace
 
 Result<UniqueId> GroupRegistry::make_id(std::uint32_t session) {
-  std::erase_if(coordinators_, [](const auto& entry) { return entry.second.coordinator->finished(); });
+  forget_coordinators();
   const auto most = static_cast<std::size_t>(around_.config->limits.groups);
   if (coordinators_.size() >= most) {
-    // The oldest id that nobody joined makes room.
+    // The oldest id that nobody joined, or that was refused, makes room.
     auto oldest = coordinators_.end();
     for (auto it = coordinators_.begin(); it != coordinators_.end(); ++it) {
-      if (it->second.coordinator->unused() &&
+      if ((it->second.coordinator->unused() || it->second.coordinator->refused()) &&
           (oldest == coordinators_.end() || it->second.made < oldest->second.made)) {
         oldest = it;
       }
@@ -177,8 +179,20 @@ void GroupRegistry::end_all(const Status& reason) {
 
 void GroupRegistry::sweep() {
   std::erase_if(groups_, [](const auto& entry) { return entry.second->empty(); });
-  std::erase_if(coordinators_, [](const auto& entry) { return entry.second.coordinator->finished(); });
+  forget_coordinators();
   around_.changed();
+}
+
+// A committed group lives with its members; a refused one is remembered for those who come late.
+void GroupRegistry::forget_coordinators() {
+  const auto now = std::chrono::steady_clock::now();
+  for (auto it = coordinators_.begin(); it != coordinators_.end();) {
+    Coordinated& coordinated = it->second;
+    const bool refused = coordinated.coordinator->refused();
+    if (refused && !coordinated.refused_at) coordinated.refused_at = now;
+    const bool over = refused ? now - *coordinated.refused_at >= kRememberRefusal : coordinated.coordinator->finished();
+    it = over ? coordinators_.erase(it) : std::next(it);
+  }
 }
 
 std::uint64_t GroupRegistry::quota_left() const {

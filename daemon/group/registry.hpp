@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,12 +54,14 @@ class GroupRegistry {
     std::chrono::steady_clock::time_point made;
     std::uint32_t session = 0;
     bool announcing = false;
+    std::optional<std::chrono::steady_clock::time_point> refused_at{};
   };
 
   void send(const DaemonEntry& to, GroupMessage message);
   void watch_joining(const GroupKey& key);
   void announce_soon(const GroupKey& key);
   void sweep();
+  void forget_coordinators();
   [[nodiscard]] std::uint64_t quota_left() const;
 
   RegistrySurroundings around_;

@@ -1,9 +1,8 @@
 // Groups that cannot be: parameters out of range or different between ranks; and groups whose ranks disagree on a call.
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <barrier>
 #include <future>
-#include <mutex>
 
 #include "tests/conformance/refusals.hpp"
 
@@ -63,6 +62,20 @@ TEST_P(RefusedGroup, ParametersThatDifferAreNamedOnAllRanks) {
   });
 }
 
+// Also a rank that comes when the others have failed already.
+TEST_P(RefusedGroup, ALateRankLearnsTheSameReason) {
+  std::promise<void> refused;
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    rh_group_config config = small_config(3, rank);
+    if (rank == 1) config.hidden = 17;
+    if (rank == 2) refused.get_future().wait();
+    rh_group* group = nullptr;
+    EXPECT_EQ(rh_group_create(session.get(), &id, &config, &group), RH_MISMATCH) << rh_last_error();
+    EXPECT_NE(std::string(rh_last_error()).find("hidden"), std::string::npos) << rh_last_error();
+    if (rank == 0) refused.set_value();
+  });
+}
+
 struct OutOfRange {
   const char* says;
   void (*change)(rh_group_config&);
@@ -114,9 +127,11 @@ constexpr Disagreement kDisagreements[] = {
 // Different calls under one number: an error with the field and two ranks on all of them, never wrong data.
 TEST_P(RefusedGroup, CallsThatDifferEndTheGroupOnAllRanks) {
   for (const Disagreement& d : kDisagreements) {
+    std::barrier all_done(3);  // the end of a group also ends what is still in flight on others
     cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
       const Group group(session, id, small_config(3, rank));
       good_round(group.get());
+      all_done.arrive_and_wait();
       SmallCall call;
       if (rank == 2) d.change(call.args);
       auto result = make<rh_dispatch_result>();
@@ -133,10 +148,12 @@ TEST_P(RefusedGroup, CallsThatDifferEndTheGroupOnAllRanks) {
 }
 
 TEST_P(RefusedGroup, CombineAgainstDispatchEndsTheGroupOnAllRanks) {
+  std::barrier all_done(3);
   cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
     const Group group(session, id, small_config(3, rank));
     SmallCall call;
     const auto [result, handle] = group.dispatch(call.args);
+    all_done.arrive_and_wait();
     try {
       if (rank == 0) {
         group.combine(call.combine_args(result, handle.get()));
@@ -175,11 +192,13 @@ TEST_P(RefusedGroup, AbortOnRefusal) {
       },
   };
   for (const Refuse refuse : kinds) {
+    std::barrier all_done(3);
     cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
       rh_group_config config = small_config(3, rank);
       config.abort_on_refusal = 1;
       const Group group(session, id, config);
       good_round(group.get());
+      all_done.arrive_and_wait();
       if (rank == 1) {
         EXPECT_NE(refuse(group.get()), RH_OK);
         return;

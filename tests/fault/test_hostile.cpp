@@ -79,6 +79,7 @@ TEST_F(Hostile, AMessageOfTwoGigabytesIsNotWaitedFor) {
   while (::recv(fd.get(), &byte, sizeof(byte), 0) > 0) continue;
 }
 
+// More at once than the daemon's queue takes: later ones wait for their turn instead of failing.
 TEST_F(Hostile, FiveHundredConnectionsComeAndGo) {
   for (int i = 0; i < 500; ++i) ASSERT_TRUE(connect_to(socket()));
   for (int i = 0; i < (soak() ? 500 : 50); ++i) {

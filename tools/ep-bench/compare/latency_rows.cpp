@@ -106,7 +106,7 @@ Status measure_rates(const CompareRun& run, std::vector<double>& rates) {
   return status;
 }
 
-constexpr std::uint32_t kLoopRounds = 2000;
+constexpr std::uint32_t kLoopRounds = 1000;
 
 Status measure_trips(const CompareRun& run, PairedSamples& samples) {
   Workload work;

@@ -34,7 +34,7 @@ class Session final : public WireSession {
   Result<rh_unique_id> unique_id() override {
     rh_unique_id out{};
     const Status status = guarded([&]() -> Status {
-      auto response = wait(session().uniqueIdRequest().send());
+      auto response = wait(session_.value().uniqueIdRequest().send());
       if (auto good = ipc::check(response.getError()); !good) return good.error();
       const auto id = response.getId();
       std::copy_n(id.begin(), std::min(id.size(), sizeof(out.bytes)), out.bytes);
@@ -115,7 +115,7 @@ class Session final : public WireSession {
   }
 
   Status join_group(const rh_unique_id& id, std::uint32_t rank, const ipc::GroupParams& params) {
-    auto request = session().joinRequest();
+    auto request = session_.value().joinRequest();
     request.setId(kj::arrayPtr(id.bytes, sizeof(id.bytes)));
     request.setRank(rank);
     ipc::fill(request.initParams(), params);
@@ -138,7 +138,7 @@ class Session final : public WireSession {
     if (!made) return made.error();
     segment_ = std::move(*made);
     std::fill_n(segment_.data(), segment_.bytes(), fill);
-    auto request = KJ_ASSERT_NONNULL(member_).attachRequest();
+    auto request = member_.value().attachRequest();
     auto offer = request.initSegments(1)[0];
     offer.setKind(static_cast<std::uint8_t>(ipc::SegmentKind::rail));
     offer.setBytes(segment_.bytes());
@@ -159,13 +159,11 @@ class Session final : public WireSession {
     return {};
   }
 
-  schema::Session::Client& session() { return KJ_ASSERT_NONNULL(session_); }
-
   kj::AsyncIoContext io_ = kj::setupAsyncIo();
   kj::Own<kj::AsyncIoStream> stream_;
   kj::Own<capnp::TwoPartyClient> rpc_;
-  kj::Maybe<schema::Session::Client> session_;
-  kj::Maybe<schema::Member::Client> member_;
+  std::optional<schema::Session::Client> session_;
+  std::optional<schema::Member::Client> member_;
   ipc::Segment page_, words_, segment_, group_words_, rail_words_;
   std::vector<ipc::UniqueFd> bells_;
   std::optional<ipc::LivenessOwner> life_;
