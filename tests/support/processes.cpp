@@ -78,7 +78,7 @@ Epd::Epd(std::string socket, const std::vector<std::string>& flags) : socket_(st
   words.insert(words.end(), flags.begin(), flags.end());
   process_ = std::make_unique<ChildProcess>(
       words, std::vector<std::string>{"NOTIFY_SOCKET=" + socket_ + ".ready", "IPATH_NO_BACKTRACE=1"}, socket_ + ".log");
-  if (!await_ready(notified, ipc::Deadline::after(Milliseconds(20'000)))) {
+  if (!await_ready(notified, ipc::Deadline::after(Milliseconds(60'000)))) {
     throw std::runtime_error("epd did not get ready: " + log());
   }
 }

@@ -68,8 +68,8 @@ class Rank {
   [[nodiscard]] pid_t pid() const { return pid_; }
   void send(const std::string& command) const { process_.write_line(command); }
   // status "silent" when there is none in time, "gone" when the process ended.
-  Reply reply(Milliseconds limit = Milliseconds(20'000));
-  Reply ask(const std::string& command, Milliseconds limit = Milliseconds(20'000)) {
+  Reply reply(Milliseconds limit = Milliseconds(60'000));
+  Reply ask(const std::string& command, Milliseconds limit = Milliseconds(60'000)) {
     send(command);
     return reply(limit);
   }

@@ -169,7 +169,7 @@ TEST_F(CoordinatorTest, ARankThatEndsWhileWiringEndsTheGroup) {
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_EQ(refused[0].second.reason.code(), Code::rank_lost);
   join(1, 0, params(1));
-  EXPECT_EQ(sent<RefusedMessage>().back().second.reason.code(), Code::invalid_usage);
+  EXPECT_EQ(sent<RefusedMessage>().back().second.reason.code(), Code::rank_lost);
 }
 
 TEST_F(CoordinatorTest, MissingIsAnnouncedOnlyWhileCollecting) {
