@@ -43,6 +43,8 @@ class Hostile : public testing::Test {
  protected:
   void SetUp() override {
     world_.populate({0, 1});
+    // Its arenas grow with the first rounds; what is counted later is counted after that.
+    world_.expect_good(world_.everybody(), "round n=3");
     base_ = world_.holdings(0);
   }
   void TearDown() override {

@@ -90,7 +90,7 @@ class World {
   void send(const std::vector<std::size_t>& to, const std::string& command) {
     for (const std::size_t r : to) rank(r).send(command);
   }
-  std::vector<Reply> replies(const std::vector<std::size_t>& from, Milliseconds limit = Milliseconds(20'000)) {
+  std::vector<Reply> replies(const std::vector<std::size_t>& from, Milliseconds limit = Milliseconds(60'000)) {
     std::vector<Reply> out;
     for (const std::size_t r : from) out.push_back(rank(r).reply(limit));
     return out;
