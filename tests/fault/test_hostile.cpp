@@ -45,7 +45,8 @@ class Hostile : public testing::Test {
     world_.populate({0, 1});
     // Its arenas grow with the first rounds; what is counted later is counted after that.
     world_.expect_good(world_.everybody(), "round n=3");
-    base_ = world_.holdings(0);
+    world_.expect_good(world_.everybody(), "round");
+    base_ = world_.steady_holdings(0);
   }
   void TearDown() override {
     world_.expect_good(world_.everybody(), "round n=3");

@@ -122,7 +122,7 @@ class World {
     std::vector<Holdings> out;
     for (std::uint32_t h = 0; h < hosts(); ++h) {
       EXPECT_TRUE(eventually([&] { return holdings(h).sessions == 0 && holdings(h).groups == 0; })) << "host " << h;
-      out.push_back(holdings(h));
+      out.push_back(steady_holdings(h));
     }
     return out;
   }
@@ -134,6 +134,20 @@ class World {
     out.arenas = host(h).snapshot("arenas")["arenas"].size();
     out.fds = host(h).fds();
     return out;
+  }
+  // What it holds once connections that are being made are made: ten equal looks in a row.
+  Holdings steady_holdings(std::uint32_t h) {
+    Holdings last;
+    int equal = 0;
+    EXPECT_TRUE(eventually(
+        [&] {
+          const Holdings now = holdings(h);
+          equal = now == last ? equal + 1 : 0;
+          last = now;
+          return equal == 10;
+        },
+        Milliseconds(20'000)));
+    return last;
   }
   // Back to `base` within 5 s; descriptors may be fewer.
   void expect_freed(std::uint32_t h, const Holdings& base) {

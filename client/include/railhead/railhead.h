@@ -30,10 +30,17 @@
 extern "C" {
 #endif
 
+/* C callers may put any integer into an enum; with a fixed type C++ may look at it before refusing it. */
+#ifdef __cplusplus
+#define RH_ENUM(name) enum name : int
+#else
+#define RH_ENUM(name) enum name
+#endif
+
 #define RH_VERSION_MAJOR 0
 #define RH_VERSION_MINOR 1
 
-typedef enum rh_status {
+typedef RH_ENUM(rh_status) {
   RH_OK = 0,
   RH_INVALID_ARGUMENT = 1,
   RH_INVALID_USAGE = 2,
@@ -57,13 +64,13 @@ typedef enum rh_status {
 } rh_status;
 
 /* Element types. RH_U8 is opaque bytes (fp8, int8, packed): dispatch only. */
-typedef enum rh_type { RH_U8 = 0, RH_BF16 = 1, RH_FP16 = 2, RH_FP32 = 3 } rh_type;
-typedef enum rh_id_type { RH_INT64 = 0, RH_INT32 = 1 } rh_id_type;
+typedef RH_ENUM(rh_type) { RH_U8 = 0, RH_BF16 = 1, RH_FP16 = 2, RH_FP32 = 3 } rh_type;
+typedef RH_ENUM(rh_id_type) { RH_INT64 = 0, RH_INT32 = 1 } rh_id_type;
 
 /* rank: one row per (token, receiving rank), ordered by source rank, token.
  * expert: one row per (token, local expert), expert-major, inside an expert by source rank, token; every expert's rows
  *         are padded with zero rows to a multiple of `align`. */
-typedef enum rh_layout { RH_LAYOUT_RANK = 0, RH_LAYOUT_EXPERT = 1 } rh_layout;
+typedef RH_ENUM(rh_layout) { RH_LAYOUT_RANK = 0, RH_LAYOUT_EXPERT = 1 } rh_layout;
 
 typedef struct rh_session rh_session; /* one process and its daemon */
 typedef struct rh_group rh_group;     /* membership of this process in one group, as one rank */
@@ -154,7 +161,7 @@ RH_API rh_status rh_group_close(rh_group* group);
 
 /* ---- arena memory ---- */
 
-typedef enum rh_arena { RH_ARENA_RECEIVE = 0, RH_ARENA_COMBINE = 1 } rh_arena;
+typedef RH_ENUM(rh_arena) { RH_ARENA_RECEIVE = 0, RH_ARENA_COMBINE = 1 } rh_arena;
 
 /* 64-byte aligned memory in the group's arena: outputs of dispatch (RECEIVE) and inputs of combine (either) are used in
  * place there; any other memory works at the price of one copy. */
