@@ -4,7 +4,6 @@
 #include <capnp/serialize.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "ipc/rpc.hpp"
 #include "ipc/schema/mesh.capnp.h"
@@ -197,7 +196,7 @@ Result<GroupMessage> decode(std::span<const std::byte> bytes) {
     // A copy: the mesh gives no alignment.
     auto words = kj::heapArray<capnp::word>(bytes.size() / sizeof(capnp::word));
     KJ_REQUIRE(words.size() * sizeof(capnp::word) == bytes.size(), "not whole words", bytes.size());
-    std::memcpy(words.begin(), bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(words.begin()));
     // Lists of empty elements take no room in the bytes: without a limit of its own a message of 400 bytes becomes 8 M
     // rings. What is read once or twice stays far below this.
     capnp::ReaderOptions options;
