@@ -153,6 +153,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   void on_left(const LeftMessage& left);
   void note_left(const LeftMessage& left);
   void end_when_drained();
+  [[nodiscard]] std::string left_text() const;
   void poison_now();
   void finish(const Status& reason);
   void release_quiet();

@@ -137,16 +137,24 @@ void LocalGroup::end_when_drained() {
     return;
   }
   for (const auto& [rank, m] : members_) segment_.freeze(shape_->local_of(rank));
-  const std::string text = "rank " + std::to_string(left_->rank) + " left the group after op " +
-                           std::to_string(left_->completed) + ": " + left_->reason;
+  const std::string text = left_text();
   segment_.set_poison({Code::rank_lost, static_cast<std::uint16_t>(left_->rank)}, text);
   drain_rails_ = true;
   finish({Code::rank_lost, text});
 }
 
+std::string LocalGroup::left_text() const {
+  return "rank " + std::to_string(left_->rank) + " left the group after op " + std::to_string(left_->completed) + ": " +
+         left_->reason;
+}
+
 void LocalGroup::abort(std::uint32_t rank, const Status& reason) {
-  if (member(rank) == nullptr) return;
-  if (state_ == State::running) harden(reason, static_cast<std::uint16_t>(rank));
+  if (member(rank) == nullptr || state_ != State::running) return;
+  // A rank that ran into the absence of another knows who, we know why, too.
+  if (left_ && reason.code() == Code::rank_lost) {
+    return harden({Code::rank_lost, left_text()}, static_cast<std::uint16_t>(left_->rank));
+  }
+  harden(reason, static_cast<std::uint16_t>(rank));
 }
 
 void LocalGroup::harden(const Status& reason, std::uint16_t rank) {
