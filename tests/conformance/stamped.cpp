@@ -242,11 +242,14 @@ void StampedRank::wait(Event& event) {
       }
       break;
     default:
-      while (!event.test()) std::this_thread::yield();
+      for (int polls = 0; polls < 20; ++polls) {
+        if (event.test()) return;
+      }
+      event.wait();
   }
 }
 
-// Mostly none; else a bounded number of yields, or up to 300 us of work.
+// Mostly none; else a yield (one: beside busy processes each costs a time slice), or up to 300 us of work.
 void StampedRank::delay() {
   const std::size_t what = dice_.below(24);
   if (what == 0) {
@@ -254,7 +257,7 @@ void StampedRank::delay() {
     while (std::chrono::steady_clock::now() < end) {
     }
   } else if (what < 6) {
-    for (std::size_t i = dice_.below(50); i > 0; --i) std::this_thread::yield();
+    std::this_thread::yield();
   }
 }
 

@@ -68,7 +68,7 @@ TEST(Rounds, TwentyRepeatsGiveTheSameBits) {
       const Group group(session, id, group_config(spec, rank, {}));
       Dice dice(seed(16) + rank);
       for (int repeat = 0; repeat < 20; ++repeat) {
-        for (std::size_t i = dice.below(100); i > 0; --i) std::this_thread::yield();
+        for (std::size_t i = dice.below(4); i > 0; --i) std::this_thread::yield();
         run_round(group, rank, spec, expected, static_cast<CallStyle>(dice.below(5)));
       }
     });
