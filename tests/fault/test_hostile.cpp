@@ -269,8 +269,8 @@ TEST_F(HostileRank, GarbageOnTheBoardEndsItsOwnGroupAtWorst) {
     scribble(rail_, random);
     scribble(words_, random);
     ring();
-    EXPECT_NO_THROW(world_.host(0).snapshot("why"));
-    EXPECT_NO_THROW(world_.host(0).snapshot("groups"));
+    EXPECT_TRUE(world_.host(0).snapshot("why").is_object());
+    EXPECT_TRUE(world_.host(0).snapshot("groups").is_object());
   }
   link_.reset();  // it dies
   const Reply reply = world_.rank(2).reply();
