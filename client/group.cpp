@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "client/arguments.hpp"
@@ -129,8 +130,9 @@ Status Group::refuse(Status reason) {
 }
 
 Status Group::routing_usable(const Handle& handle) {
-  const auto [state, ended_by] = engine_->locked([&] { return std::pair(handle.state, handle.ended_by); });
-  const std::string op = std::to_string(handle.route.op);
+  const auto [state, ended_by, number] =
+      engine_->locked([&] { return std::tuple(handle.state, handle.ended_by, handle.route.op); });
+  const std::string op = std::to_string(number);
   if (state != Handle::State::ready) {
     return {Code::invalid_usage, "the handle's dispatch (op " + op + ") is not complete"};
   }
