@@ -26,7 +26,8 @@ bool absent(const Status& status) {
 std::string first_line(const char* path, std::string_view start) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(start)) return line.substr(std::min(line.find(':') + 2, line.size()));
+    if (line.starts_with(start))
+      return line.substr(std::min(line.find_first_not_of(": \t", start.size()), line.size()));
   }
   return {};
 }

@@ -21,7 +21,8 @@ struct NodeNetwork {
 struct Network {
   std::vector<NodeNetwork> nodes;
   ipc::UniqueFd hub;  // the bridge's namespace
-  std::string form;   // "shared memory" of one node, "loopback", "namespaces joined by veth", ...; with the reason where automatic fell back
+  std::string form;  // "shared memory" of one node, "loopback", "namespaces joined by veth", ...; with the reason where
+                     // automatic fell back
 };
 
 // One node needs no network: loopback. More: automatic takes namespaces where this user can make them, else loopback.

@@ -48,7 +48,7 @@ struct RoundSample {
   std::uint64_t dispatch_ns, combine_ns, total_ns;
   std::uint64_t dispatch_wait_ns, combine_wait_ns;          // as the library counts: until every rank had called,
   std::uint64_t dispatch_transfer_ns, combine_transfer_ns;  // and from then on; all operations of the round
-  std::uint64_t rows;                               // received
+  std::uint64_t rows;                                       // received
   std::uint64_t received_bytes, rail_bytes;
   std::int32_t last_rank_dispatch, last_rank_combine;
 };
