@@ -1,6 +1,7 @@
 // The C interface: operations, handles, events.
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,8 +21,8 @@ Result<std::shared_ptr<Handle>> find_handle(const rh_handle* name, const std::sh
   return entry->handle;
 }
 
-// Results of a finished (or too short) dispatch; the code to return for it.
-Status settle(const std::shared_ptr<Group>& group, const EventEntry& entry) {
+// Under the group lock: results of a finished (or too short) dispatch and the code to return for it. None: neither.
+std::optional<Status> outcome(const std::shared_ptr<Group>& group, const EventEntry& entry) {
   if (entry.op->concluded()) {
     if (entry.op->result().ok() && entry.dispatch != nullptr && entry.result != nullptr) {
       group->fill(*entry.dispatch, *entry.result);
@@ -29,11 +30,18 @@ Status settle(const std::shared_ptr<Group>& group, const EventEntry& entry) {
     return entry.op->result();
   }
   if (entry.dispatch != nullptr && entry.dispatch->too_small()) {
-    return {Code::limit_exceeded, "out holds " + std::to_string(entry.dispatch->out_rows()) +
-                                      " rows, this rank receives " + std::to_string(entry.dispatch->output_rows()) +
-                                      "; finish with rh_dispatch_run and a larger output"};
+    return Status(Code::limit_exceeded, "out holds " + std::to_string(entry.dispatch->out_rows()) +
+                                            " rows, this rank receives " +
+                                            std::to_string(entry.dispatch->output_rows()) +
+                                            "; finish with rh_dispatch_run and a larger output");
   }
-  return group->engine().status();
+  return std::nullopt;
+}
+
+// What a wait that is over returns; without an outcome, why the group ended.
+Status settle(const std::shared_ptr<Group>& group, const EventEntry& entry) {
+  const auto settled = group->engine().locked([&] { return outcome(group, entry); });
+  return settled ? *settled : group->engine().status();
 }
 
 bool settled(const EventEntry& entry) {
@@ -50,7 +58,7 @@ rh_status conclude(EventEntry entry, rh_event** event) {
   }
   // The engine ends an operation at its own deadline, on all ranks.
   group->engine().wait(ipc::Deadline::never(), [&entry] { return settled(entry); });
-  return report(group->engine().locked([&] { return settle(group, entry); }));
+  return report(settle(group, entry));
 }
 
 }  // namespace
@@ -175,7 +183,7 @@ rh_status rh_event_wait(rh_event* event, uint64_t timeout_ms) {
                                               " ms; the event still stands"));
     }
     process().events.take(event);
-    return report(engine.locked([&] { return settle(entry->group, *entry); }));
+    return report(settle(entry->group, *entry));
   });
 }
 
@@ -188,6 +196,6 @@ rh_status rh_event_test(rh_event* event) {
     const bool done = engine.locked([&] { return settled(*entry); }) || !engine.status().ok();
     if (!done) return RH_IN_PROGRESS;
     process().events.take(event);
-    return report(engine.locked([&] { return settle(entry->group, *entry); }));
+    return report(settle(entry->group, *entry));
   });
 }

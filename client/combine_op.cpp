@@ -82,13 +82,16 @@ Result<void> CombineOp::prepare(GroupContext& group) {
 // All rows of this domain lie ready: where they are, and the roles that pull them.
 Result<void> CombineOp::open_inputs(GroupContext& group) {
   form_.rows.resize(group.locals());
+  std::uint64_t total = 0;
   for (std::uint32_t l = 0; l < group.locals(); ++l) {
     const std::uint64_t bytes = handle_->row_count(l) * form_.row_bytes();
     if (bytes == 0) continue;
-    auto at = group.resolve(l, {row_of(group.rank_of_local(l)).header->rows_span}, bytes);
+    total += bytes;
+    auto at = group.resolve(l, {row_of(group.rank_of_local(l)).header->rows_span}, bytes, ipc::Access::read_only);
     if (!at) return fail(at.error());
     form_.rows[l] = *at;
   }
+  form_.y_mode = kernels::store_mode_for(total);
   pulled_.resize(group.locals());
   const std::uint32_t channels = group.shape.params().channels;
   for (std::uint32_t c = 0; c < channels; ++c) {
@@ -130,6 +133,7 @@ Result<bool> CombineOp::pull(GroupContext& group, const Op* prior, bool& progres
     progressed |= *step != Step::blocked;
   }
   if (!all(homes_done_) || !all(returns_done_)) return false;
+  kernels::fence();
   for (std::uint32_t l = 0; l < group.locals(); ++l) group.words.finish(l, group.local, number(), pulled_[l]);
   pulled_all_ = true;
   progressed = true;

@@ -11,10 +11,6 @@ using kernels::Step;
 
 namespace {
 
-// Rows of one call beyond which they do not fit the caches of a core pair anyway: go around them. Below, the combine
-// that follows reads warm rows (docs/benchmarks.md, "Stores").
-constexpr std::uint64_t kNonTemporalBytes = 8U << 20;
-
 bool all(const std::vector<bool>& flags) {
   return std::find(flags.begin(), flags.end(), false) == flags.end();
 }
@@ -69,7 +65,6 @@ Result<Step> DispatchOp::step(GroupContext& group, const Op* prior) {
   return progressed ? Step::progressed : Step::blocked;
 }
 
-// Offers a place before the counts are known: the caller's, or as much as the last dispatch of this shape needed.
 Result<void> DispatchOp::prepare(GroupContext& group) {
   const kernels::Route& route = handle_->route;
   form_.epoch = group.shape.epoch();
@@ -89,17 +84,8 @@ Result<void> DispatchOp::prepare(GroupContext& group) {
   for (std::uint32_t d = 0; d < group.shape.domains(); ++d) {
     announcement_.slices.push_back(route.plan.slice(static_cast<std::uint16_t>(d)));
   }
-  if (may_run_ && request_.out != nullptr && request_.out_rows != 0) {
-    if (group.arena->find_output(request_.out, request_.out_rows * form_.row_bytes, rows_ref_)) {
-      auto meta = group.arena->allocate(ipc::SegmentKind::receive, meta_bytes(request_.out_rows));
-      if (!meta) return fail(meta.error());
-      received_.meta = *meta;
-      received_.rows = static_cast<std::byte*>(request_.out);
-      offered_rows_ = request_.out_rows;
-      header.rows_span = rows_ref_.word;
-      header.meta_span = meta->ref.word;
-      header.span_rows = offered_rows_;
-    }
+  if (may_run_) {
+    if (auto offered = offer(group); !offered) return offered;
   }
   if (group.rail == nullptr) return {};
   const ipc::RailRings& rings = group.rail->rings();
@@ -108,6 +94,44 @@ Result<void> DispatchOp::prepare(GroupContext& group) {
   }
   sends_done_.resize(sends_.size());
   return {};
+}
+
+// A place named before the counts are known spares every writer the wait for this rank's span: the caller's, or about
+// as much as the last dispatch took. One that proves too short is replaced in place().
+Result<void> DispatchOp::offer(GroupContext& group) {
+  const bool callers = request_.out != nullptr && request_.out_rows != 0 &&
+                       group.arena->find_output(request_.out, request_.out_rows * form_.row_bytes, rows_ref_);
+  const std::uint64_t rows = callers ? request_.out_rows : forecast(group);
+  if (rows == 0) return {};
+  if (callers) {
+    received_.rows = static_cast<std::byte*>(request_.out);
+  } else {
+    auto own = group.arena->allocate(ipc::SegmentKind::receive, rows * form_.row_bytes);
+    if (!own) return {};  // no guess is worth a refusal: place() asks for what is needed
+    received_.own_rows = *own;
+    received_.rows = own->data;
+    rows_ref_ = own->ref;
+  }
+  auto meta = group.arena->allocate(ipc::SegmentKind::receive, meta_bytes(rows));
+  if (!meta) {
+    group.arena->free(received_.own_rows);
+    return fail(meta.error());
+  }
+  received_.meta = *meta;
+  offered_rows_ = rows;
+  ipc::OpHeader& header = announcement_.header;
+  header.rows_span = rows_ref_.word;
+  header.meta_span = meta->ref.word;
+  header.span_rows = rows;
+  return {};
+}
+
+// Rows to offer; 0 before there is anything to go by.
+std::uint64_t DispatchOp::forecast(const GroupContext& group) const {
+  const kernels::Route& route = handle_->route;
+  if (request_.cached) return route.output_rows(group.local);
+  const std::uint64_t last = group.last_rows[static_cast<std::size_t>(route.layout)];
+  return last + last / 8;
 }
 
 bool DispatchOp::send(GroupContext& group, const Op* prior, bool& progressed) {
@@ -136,6 +160,7 @@ Result<void> DispatchOp::count(GroupContext& group) {
   }
   received_.row_count = route.output_rows(group.local);
   received_.received = route.received_rows(group.local);
+  group.last_rows[static_cast<std::size_t>(route.layout)] = received_.row_count;
   for (std::uint32_t c = 0; c < group.shape.params().channels; ++c) locals_.emplace_back(c);
   locals_done_.resize(locals_.size());
   if (group.rail != nullptr) {
@@ -170,9 +195,12 @@ Result<void> DispatchOp::place(GroupContext& group) {
   placed_ = true;
   if (offered_rows_ >= rows && offered_rows_ != 0) {
     received_.fields = kernels::RowMeta(offered_rows_, handle_->route.topk, request_.side_bytes, handle_->route.layout);
+    copy_out_ = request_.out != nullptr && received_.rows != request_.out;
     return {};
   }
   if (rows == 0) return {};
+  group.arena->free(received_.own_rows);  // of an offer that was too short, as its metadata below
+  received_.own_rows = {};
   const std::uint64_t bytes = rows * form_.row_bytes;
   if (request_.out != nullptr && group.arena->find_output(request_.out, bytes, rows_ref_)) {
     received_.rows = static_cast<std::byte*>(request_.out);
@@ -184,7 +212,7 @@ Result<void> DispatchOp::place(GroupContext& group) {
     rows_ref_ = own->ref;
     copy_out_ = request_.out != nullptr;
   }
-  group.arena->free(received_.meta);  // of an offer that was too short
+  group.arena->free(received_.meta);
   received_.meta = {};
   auto meta = group.arena->allocate(ipc::SegmentKind::receive, meta_bytes(rows));
   if (!meta) return fail(meta.error());
@@ -211,17 +239,16 @@ Result<bool> DispatchOp::open_outputs(GroupContext& group) {
     }
     kernels::Output& out = outputs[l];
     out.fields = kernels::RowMeta(span.rows, route.topk, request_.side_bytes, route.layout);
-    auto at = group.resolve(l, {span.rows_span}, rows * form_.row_bytes);
+    auto at = group.resolve(l, {span.rows_span}, rows * form_.row_bytes, ipc::Access::read_write);
     if (!at) return fail(at.error());
     out.rows = *at;
-    auto meta = group.resolve(l, {span.meta_span}, out.fields.bytes());
+    auto meta = group.resolve(l, {span.meta_span}, out.fields.bytes(), ipc::Access::read_write);
     if (!meta) return fail(meta.error());
     out.meta = *meta;
     total += rows * form_.row_bytes;
   }
-  const auto mode =
-      total / group.locals() > kNonTemporalBytes ? kernels::StoreMode::non_temporal : kernels::StoreMode::temporal;
-  writer_ = kernels::RowWriter(group.experts, group.domain, route, std::move(outputs), form_.row_bytes, mode);
+  writer_ = kernels::RowWriter(group.experts, group.domain, route, std::move(outputs), form_.row_bytes,
+                               kernels::store_mode_for(total));
   opened_ = true;
   return true;
 }
@@ -276,6 +303,8 @@ void DispatchOp::finish(GroupContext& group) {
     group.arena->free(received_.own_rows);
     received_.own_rows = {};
     received_.rows = static_cast<std::byte*>(request_.out);
+  } else if (received_.own_rows.data != nullptr) {
+    group.arena->trim(received_.own_rows, received_.row_count * form_.row_bytes);
   }
   if (request_.cached) {
     if (handle_->cached) handle_->give_back(*handle_->cached);

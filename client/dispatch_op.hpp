@@ -51,6 +51,8 @@ class DispatchOp final : public Op {
 
  private:
   void finish(GroupContext& group) override;
+  Result<void> offer(GroupContext& group);
+  [[nodiscard]] std::uint64_t forecast(const GroupContext& group) const;
   Result<void> count(GroupContext& group);
   Result<void> place(GroupContext& group);
   Result<bool> open_outputs(GroupContext& group);

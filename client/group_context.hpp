@@ -28,13 +28,14 @@ struct GroupContext {
   std::vector<std::uint64_t> releases;
   // A header said that a rank released the handle of this dispatch.
   std::function<void(std::uint64_t handle_op, std::uint32_t rank)> released;
+  std::uint64_t last_rows[2] = {};  // by layout: what this rank's last dispatch received, with padding
 
   [[nodiscard]] std::uint32_t locals() const { return words.locals(); }
   [[nodiscard]] std::uint32_t rank_of_local(std::uint32_t l) const { return shape.ranks_of(domain)[l]; }
 
-  // Our own arena or a mapped one.
-  Result<std::byte*> resolve(std::uint32_t l, ipc::SpanRef ref, std::uint64_t bytes) {
-    if (l != local) return peers->resolve(l, ref, bytes);
+  // Our own arena or a mapped one, for at least this access.
+  Result<std::byte*> resolve(std::uint32_t l, ipc::SpanRef ref, std::uint64_t bytes, ipc::Access access) {
+    if (l != local) return peers->resolve(l, ref, bytes, access);
     std::byte* const own = arena->resolve(ref, bytes);
     if (own == nullptr) return fail(Code::internal, "a span of our own lies outside the arena");
     return own;

@@ -49,7 +49,8 @@ bool Op::publish(GroupContext& group, const Announcement& announcement) {
     std::copy_n(group.releases.begin(), own_.release_count, own_.releases);
     group.releases.erase(group.releases.begin(), group.releases.begin() + own_.release_count);
     ipc::store_relaxed(group.words.live(group.local).planned, number_);  // relaxed: read by the daemon after our death
-    group.words.publish_header(group.rank, own_, announcement.slices[group.domain]);
+    group.words.publish_header(group.rank, ipc::GroupSegment::Origin::this_domain, own_,
+                               announcement.slices[group.domain]);
     on_board_ = true;
     rows_.resize(group.shape.ranks());
     missing_ = group.shape.ranks();

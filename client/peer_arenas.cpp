@@ -5,7 +5,8 @@
 
 namespace railhead::client {
 
-Result<std::byte*> PeerArenas::resolve(std::uint32_t local, ipc::SpanRef ref, std::uint64_t bytes) {
+Result<std::byte*> PeerArenas::resolve(std::uint32_t local, ipc::SpanRef ref, std::uint64_t bytes,
+                                       ipc::Access access) {
   if (ref.segment() >= ipc::kMaxSegments) {
     return fail(Code::protocol, "local rank " + std::to_string(local) + " named arena segment " +
                                     std::to_string(ref.segment()) + ", there are at most " +
@@ -18,6 +19,11 @@ Result<std::byte*> PeerArenas::resolve(std::uint32_t local, ipc::SpanRef ref, st
     auto fetched = fetch_(local, ref.segment());
     if (!fetched) return fail(fetched.error());
     segment = std::move(*fetched);
+  }
+  if (access == ipc::Access::read_write && segment.access() == ipc::Access::read_only) {
+    return fail(Code::protocol, "local rank " + std::to_string(local) + " named arena segment " +
+                                    std::to_string(ref.segment()) +
+                                    " as the place of its rows, which its peers may only read");
   }
   if (ref.offset() > segment.bytes() || bytes > segment.bytes() - ref.offset()) {
     return fail(Code::protocol, "local rank " + std::to_string(local) + " named " + std::to_string(bytes) +

@@ -21,8 +21,8 @@ class PeerArenas {
   PeerArenas(std::uint32_t locals, Fetch fetch) : fetch_(std::move(fetch)), mapped_(locals) {}
 
   // The address of [ref, ref + bytes) of a local rank's arena. What a peer published is not trusted: protocol error
-  // when it lies outside its segment.
-  Result<std::byte*> resolve(std::uint32_t local, ipc::SpanRef ref, std::uint64_t bytes);
+  // when it lies outside its segment, or is to be written and is mapped read-only.
+  Result<std::byte*> resolve(std::uint32_t local, ipc::SpanRef ref, std::uint64_t bytes, ipc::Access access);
 
  private:
   Fetch fetch_;

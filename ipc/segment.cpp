@@ -135,13 +135,17 @@ std::size_t page_bytes() noexcept {
 }
 
 Segment::Segment(Segment&& other) noexcept
-    : fd_(std::move(other.fd_)), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : fd_(std::move(other.fd_)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      access_(other.access_) {}
 
 Segment& Segment::operator=(Segment&& other) noexcept {
   Segment taken(std::move(other));
   std::swap(fd_, taken.fd_);
   std::swap(data_, taken.data_);
   std::swap(bytes_, taken.bytes_);
+  std::swap(access_, taken.access_);
   return *this;
 }
 
@@ -166,7 +170,7 @@ Result<Segment> Segment::create(std::string_view name, std::size_t bytes, Segmen
 
   void* address = ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (address == MAP_FAILED) return fail(system_status(quoted(name) + ": mmap", errno));
-  Segment segment(std::move(fd), static_cast<std::byte*>(address), rounded);
+  Segment segment(std::move(fd), static_cast<std::byte*>(address), rounded, Access::read_write);
   // Advice: a kernel without huge pages refuses it, which changes nothing.
   if (options.huge_pages) static_cast<void>(::madvise(address, rounded, MADV_HUGEPAGE));
   const auto populated = populate(name, segment.fd(), segment.data(), rounded, options.huge_pages);
@@ -181,7 +185,7 @@ Result<Segment> Segment::map(UniqueFd fd, std::size_t bytes, Access access, Pref
   if (address == MAP_FAILED) {
     return fail(system_status("mapping passed memory of " + std::to_string(bytes) + " bytes", errno));
   }
-  Segment segment(std::move(fd), static_cast<std::byte*>(address), bytes);
+  Segment segment(std::move(fd), static_cast<std::byte*>(address), bytes, access);
   if (prefaulting == Prefault::yes) {
     if (const int error = prefault(segment.data(), bytes, access)) {
       return fail(system_status("prefaulting passed memory of " + std::to_string(bytes) + " bytes", error));

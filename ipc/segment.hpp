@@ -59,14 +59,18 @@ class Segment {
   // Page aligned. Writing through a read-only mapping faults.
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  // How this mapping may be used.
+  [[nodiscard]] Access access() const noexcept { return access_; }
   [[nodiscard]] std::span<std::byte> span() const noexcept { return {data_, bytes_}; }
 
  private:
-  Segment(UniqueFd fd, std::byte* data, std::size_t bytes) noexcept : fd_(std::move(fd)), data_(data), bytes_(bytes) {}
+  Segment(UniqueFd fd, std::byte* data, std::size_t bytes, Access access) noexcept
+      : fd_(std::move(fd)), data_(data), bytes_(bytes), access_(access) {}
 
   UniqueFd fd_;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  Access access_ = Access::read_write;
 };
 
 // The page size of this machine, bytes.

@@ -12,7 +12,12 @@ namespace {
 // About 100 us (0.1 us per look, measured): twice what waking a thread on an idle core takes, so that a wait that ends
 // soon costs no sleep, and one that does not costs little more than the sleep would have.
 constexpr std::uint32_t kSpins = 1000;
-constexpr std::uint32_t kYields = 20;
+// A yield among waiters takes 0.5 us to 3 us. With 4 ranks on 2 cores and 128 tokens each, 200 make a round 7 % shorter
+// than 20 (2.42 ms against 2.60 ms, median of 12 runs): fewer ranks pay for a sleep that ends at once.
+constexpr std::uint32_t kYields = 200;
+// One that took longer gave the core to somebody who computes, and the next would again: a time slice each. A sleeper
+// is put back as soon as it is woken.
+constexpr std::chrono::microseconds kLongYield{100};
 
 void pause_core() noexcept {
 #if defined(__x86_64__)
@@ -73,7 +78,9 @@ SleepStep::Linger SleepStep::linger() noexcept {
   }
   if (yields_ > 0) {
     --yields_;
+    const Deadline::Clock::time_point start = Deadline::Clock::now();
     ::sched_yield();
+    if (Deadline::Clock::now() - start > kLongYield) yields_ = 0;
     return Linger::yielded;
   }
   return Linger::sleep;

@@ -94,7 +94,7 @@ bool Arrivals::publish(HeaderRx& ring) {
       fail_path(*ring.path, good.error().message());
       return true;
     }
-    group.segment().publish_header(ring.rank, header_, slice_);
+    group.segment().publish_header(ring.rank, ipc::GroupSegment::Origin::another_domain, header_, slice_);
     ++ring.next_op;
   }
   return true;

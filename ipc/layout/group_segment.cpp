@@ -73,7 +73,7 @@ std::byte* GroupSegment::row(std::uint32_t rank, std::uint64_t op) const {
   return base_ + layout_.board_ + ((op % (layout_.depth_ + 1)) * layout_.ranks_ + rank) * layout_.row_bytes_;
 }
 
-void GroupSegment::publish_header(std::uint32_t rank, const OpHeader& header,
+void GroupSegment::publish_header(std::uint32_t rank, Origin origin, const OpHeader& header,
                                   std::span<const std::uint32_t> slice) const {
   std::byte* const at = row(rank, header.op);
   OpHeader copy = header;
@@ -84,7 +84,11 @@ void GroupSegment::publish_header(std::uint32_t rank, const OpHeader& header,
   // release: a reader that sees the tag sees header and slice.
   Word(*reinterpret_cast<std::uint64_t*>(at)).store(header.op, std::memory_order_release);
   auto* const arrived = word(layout_.board_arrive_ + (header.op % (layout_.depth_ + 1)) * kCacheLine);
-  if (arrive(arrived, header.op, layout_.ranks_)) wake_all(kWakeHeaders);
+  bool wakes = arrive(arrived, header.op, layout_.ranks_);
+  if (origin == Origin::this_domain && header.kind == static_cast<std::uint8_t>(OpKind::combine)) {
+    wakes |= arrive(arrived + 1, header.op, layout_.locals_);
+  }
+  if (wakes) wake_all(kWakeHeaders);
 }
 
 GroupSegment::Row GroupSegment::header(std::uint32_t rank, std::uint64_t op) const {

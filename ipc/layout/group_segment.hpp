@@ -41,7 +41,7 @@ const char* phase_name(WaitPhase phase) noexcept;
 
 // Events of a rank's wake word (WakeWord::sleep_mask).
 enum WakeEvent : std::uint32_t {
-  kWakeHeaders = 1,  // all headers of an operation are on the board
+  kWakeHeaders = 1,  // all headers of an operation are on the board, or all of the domain's own of a combine
   kWakeWindow = 2,   // a rank's completed word advanced
   kWakeSpan = 4,     // a span was published
   kWakeArrived = 8,  // all writers or pullers of an operation are done with this rank
@@ -122,8 +122,11 @@ class GroupSegment {
 
   // --- board ---
   // Writer: the rank itself, or the daemon for a rank of another domain. Only when every local rank completed op -
-  // depth. Copies header and slice, stores the tag last, counts the arrival; the last of all ranks wakes the domain.
-  void publish_header(std::uint32_t rank, const OpHeader& header, std::span<const std::uint32_t> slice) const;
+  // depth. Copies header and slice, stores the tag last, counts the arrival; the last of all ranks wakes the domain. So
+  // does the last of the domain itself for a combine, which can begin then.
+  enum class Origin : std::uint8_t { this_domain, another_domain };
+  void publish_header(std::uint32_t rank, Origin origin, const OpHeader& header,
+                      std::span<const std::uint32_t> slice) const;
   // The header of `op` of this rank if it is there; the reference stays good until this reader completes `op`.
   struct Row {
     const OpHeader* header = nullptr;

@@ -14,7 +14,13 @@ bool streams(StoreMode mode) {
   return mode == StoreMode::non_temporal && simd_level() == SimdLevel::avx512;
 }
 
+constexpr uint64_t kNonTemporalBytes = 16U << 20;
+
 }  // namespace
+
+StoreMode store_mode_for(uint64_t bytes) {
+  return bytes > kNonTemporalBytes ? StoreMode::non_temporal : StoreMode::temporal;
+}
 
 void copy_row(void* dst, const void* src, size_t bytes, StoreMode mode) {
   if (bytes == 0) return;

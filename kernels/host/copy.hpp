@@ -10,6 +10,10 @@ namespace railhead::kernels {
 // fence() before telling anybody that the rows are there.
 enum class StoreMode : uint8_t { temporal, non_temporal };
 
+// The mode for an operation that moves this many bytes of rows in the whole domain: rows that do not stay in a cache
+// until they are read go around it (docs/benchmarks.md, "Stores").
+StoreMode store_mode_for(uint64_t bytes);
+
 void copy_row(void* dst, const void* src, size_t bytes, StoreMode mode);
 
 // Reads the row once and stores it to `count` destinations.

@@ -103,7 +103,7 @@ class Dedup final : public MoeExchange {
   RankPlan plan_;
   std::vector<int> receive_counts_, send_at_, receive_at_;
   std::vector<std::int32_t> send_infos_, receive_infos_;
-  std::vector<Bf16> send_rows_, receive_rows_;
+  bench::Tensor<Bf16> send_rows_, receive_rows_;
   std::vector<const Bf16*> rows_;
   std::size_t received_ = 0;
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tools/ep-bench/routing.hpp"
+#include "tools/ep-bench/tensor.hpp"
 
 namespace railhead::peers {
 

@@ -163,7 +163,7 @@ class Expert final : public MoeExchange {
   std::vector<int> send_at_, receive_at_;
   std::vector<int> counts_, their_counts_;  // own rows per expert; others' rows per (source, local expert)
   std::vector<int> next_, place_, permutation_;
-  std::vector<Bf16> send_rows_, receive_rows_, expert_rows_;
+  bench::Tensor<Bf16> send_rows_, receive_rows_, expert_rows_;
   std::vector<const Bf16*> rows_;
   std::vector<float> weights_;
 };

@@ -51,8 +51,8 @@ std::unique_ptr<MoeExchange> make_exchange(const Options& options) {
   return make_window(options.shape, options.mode == "shmnt");
 }
 
-std::vector<Bf16> make_tokens(const MoeShape& shape) {
-  std::vector<Bf16> x(std::size_t{shape.tokens} * shape.hidden);
+bench::Tensor<Bf16> make_tokens(const MoeShape& shape) {
+  bench::Tensor<Bf16> x(std::size_t{shape.tokens} * shape.hidden);
   for (std::uint32_t token = 0; token < shape.tokens; ++token) {
     for (std::uint32_t i = 0; i < shape.hidden; ++i) {
       x[std::size_t{token} * shape.hidden + i] = to_bf16(moe_value(shape.rank, token, i));
@@ -62,8 +62,8 @@ std::vector<Bf16> make_tokens(const MoeShape& shape) {
 }
 
 // The largest distance of y from gain * x that rounding does not explain; 0 is a right result.
-double largest_error(const MoeExchange& exchange, const MoeShape& shape, const std::vector<Bf16>& x,
-                     const std::vector<Bf16>& y) {
+double largest_error(const MoeExchange& exchange, const MoeShape& shape, const bench::Tensor<Bf16>& x,
+                     const bench::Tensor<Bf16>& y) {
   double worst = 0;
   for (std::size_t at = 0; at < y.size(); ++at) {
     const double want = exchange.gain(static_cast<std::uint32_t>(at / shape.hidden)) * from_bf16(x[at]);
@@ -82,8 +82,8 @@ struct Outcome {
 
 Outcome measure(const Options& options, const bench::RoutingSource& source, MoeExchange& exchange) {
   const MoeShape& shape = options.shape;
-  const std::vector<Bf16> x = make_tokens(shape);
-  std::vector<Bf16> y(x.size());
+  const bench::Tensor<Bf16> x = make_tokens(shape);
+  bench::Tensor<Bf16> y(x.size());
   Outcome outcome;
   bench::Routing routing;
   for (int round = 0; round < options.warmup + options.rounds; ++round) {

@@ -11,6 +11,7 @@
 #include "tools/ep-bench/rank/payload.hpp"
 #include "tools/ep-bench/rank/verify.hpp"
 #include "tools/ep-bench/routing.hpp"
+#include "tools/ep-bench/tensor.hpp"
 #include "tools/ep-bench/workload.hpp"
 
 namespace railhead::bench {
@@ -42,8 +43,8 @@ class Member {
  private:
   struct Batch {
     Routing routing;
-    std::vector<std::byte> x, y;
-    std::vector<std::byte> rows;  // only where the outputs are not in place
+    Tensor<std::byte> x, y;
+    Tensor<std::byte> rows;  // only where the outputs are not in place
     rh_dispatch_result result{};
     Handle handle;
   };
