@@ -40,7 +40,7 @@ rh_status rh_session_open(const rh_session_config* config, rh_session** session)
     }
     auto opened = Session::open(own);
     if (!opened) return report(opened);
-    process().pid.store(::getpid(), std::memory_order_relaxed);  // relaxed: see guarded()
+    if (Status marked = process().mark.set(); !marked.ok()) return report(marked);
     *session = process().sessions.add(std::make_shared<SessionEntry>(SessionEntry{std::move(*opened)}));
     return RH_OK;
   });

@@ -2,14 +2,12 @@
 // sentence.
 #pragma once
 
-#include <unistd.h>
-
-#include <atomic>
 #include <exception>
 #include <memory>
 #include <new>
 #include <string>
 
+#include "client/fork_mark.hpp"
 #include "client/group.hpp"
 #include "client/registry.hpp"
 #include "client/session.hpp"
@@ -37,7 +35,7 @@ struct EventEntry {
 
 // One set per process: C names have no owner to keep them in.
 struct Process {
-  std::atomic<pid_t> pid{0};
+  ForkMark mark;  // set before any object exists
   Registry<rh_session, SessionEntry> sessions;
   Registry<rh_group, GroupEntry> groups;
   Registry<rh_handle, HandleEntry> handles;
@@ -63,9 +61,7 @@ rh_status report(const Result<T>& result) {
 template <class F>
 rh_status guarded(F&& f) noexcept {
   try {
-    // relaxed: written once before any object exists.
-    const pid_t owner = process().pid.load(std::memory_order_relaxed);
-    if (owner != 0 && owner != ::getpid()) {
+    if (process().mark.in_child()) {
       return report(Code::forked,
                     "this process is a child of fork(): the session belongs to its parent, open one here after exec");
     }

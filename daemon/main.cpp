@@ -35,8 +35,6 @@ int main(int argc, char** argv) {
     const auto made = railhead::mesh::generate_keys(line.key_path);
     return made ? 0 : fail_with(made.error());
   }
-  // A library that libfabric loads (libinfinipath) takes over these at load time; a crash must be a crash.
-  for (const int number : {SIGILL, SIGABRT, SIGBUS, SIGSEGV}) std::signal(number, SIG_DFL);
   // Signals are taken by one thread that waits for them; every other thread inherits the mask.
   sigset_t signals;
   sigemptyset(&signals);

@@ -1,5 +1,6 @@
 #include "kernels/host/rail_port.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -10,11 +11,13 @@ RailPort::RailPort(const ipc::GroupShape& shape, std::uint32_t rank, std::byte* 
     : rings_(shape, rank),
       layout_(shape, rank),
       slots_(shape.params().ring_slots),
+      batch_(std::max(1U, slots_ / 2)),
       rail_(rail),
       words_(words),
       bell_(std::move(bell)),
       submitted_(rings_.tx_count()),
       consumed_(rings_.rx_count()),
+      returned_(rings_.rx_count()),
       owes_(rings_.rx_count()) {}
 
 std::byte* RailPort::tx_slot(std::uint32_t tx) const {
@@ -52,8 +55,9 @@ Result<RailPort::Chunk> RailPort::rx_chunk(std::uint32_t rx) const {
 }
 
 void RailPort::release(std::uint32_t rx) {
-  ++consumed_[rx];
-  if (owes_[rx]) return;
+  // A credit costs the daemons a write of its own. A sender without one has filled the whole ring, so the batch always
+  // comes together (docs/progress.md, rule 13).
+  if (++consumed_[rx] - returned_[rx] < batch_ || owes_[rx]) return;
   owes_[rx] = true;
   owed_.push_back(rx);
 }
@@ -67,6 +71,7 @@ void RailPort::flush() {
   while (!owed_.empty()) {
     const std::uint32_t rx = owed_.back();
     if (!push({ipc::RailVerb::credit, static_cast<std::uint16_t>(rx), 0, consumed_[rx]})) break;
+    returned_[rx] = consumed_[rx];
     owes_[rx] = false;
     owed_.pop_back();
   }

@@ -36,7 +36,7 @@ class RailPort {
   };
   [[nodiscard]] Result<Chunk> rx_chunk(std::uint32_t rx) const;
   [[nodiscard]] bool rx_ready(std::uint32_t rx) const { return words_.arrived(rx) > consumed_[rx]; }
-  // The slot was consumed: its credit goes back with the next flush.
+  // The slot was consumed: its credit goes back with a flush, half a ring of credits at a time.
   void release(std::uint32_t rx);
 
   // Sends an operation header to the n-th other domain; the slot content must be in place (header_slot).
@@ -56,11 +56,13 @@ class RailPort {
   ipc::RailRings rings_;
   ipc::RailSegmentLayout layout_;
   std::uint32_t slots_;
+  std::uint32_t batch_;  // credits handed over at a time
   std::byte* rail_;
   ipc::RailWordsClient words_;
   std::function<void()> bell_;
   std::vector<std::uint64_t> submitted_;  // per tx ring
   std::vector<std::uint64_t> consumed_;   // per rx ring
+  std::vector<std::uint64_t> returned_;   // per rx ring: credits handed over
   std::vector<std::uint32_t> owed_;       // rx rings whose credit is not handed over yet
   std::vector<bool> owes_;                // per rx ring: is in owed_
   bool rang_ = true;                      // nothing submitted since the last bell

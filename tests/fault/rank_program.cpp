@@ -214,17 +214,27 @@ class Program {
     session_.reset();
     return {};
   }
-  // The child lives until this process's input ends; it holds every descriptor and mapping.
+  // The child lives until this process's input ends; it holds every descriptor and mapping. The reply says what the
+  // library answers it.
   std::string fork_child(const Words&) {
+    int answer[2];
+    if (::pipe(answer) != 0) throw std::runtime_error("pipe failed");
     const pid_t child = ::fork();
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, 0);
+      rh_session* session = nullptr;
+      const auto status = static_cast<unsigned char>(rh_session_open(nullptr, &session));
+      [[maybe_unused]] const ssize_t written = ::write(answer[1], &status, 1);
       for (;;) {
         pollfd input{STDIN_FILENO, 0, 0};
         if (::poll(&input, 1, -1) > 0 && (input.revents & POLLHUP) != 0) ::_exit(0);
       }
     }
-    return std::to_string(child);
+    unsigned char status = 0;
+    if (::read(answer[0], &status, 1) != 1) throw std::runtime_error("the child did not answer");
+    ::close(answer[0]);
+    ::close(answer[1]);
+    return std::to_string(child) + " library says " + rh_status_name(static_cast<rh_status>(status));
   }
   // exit() runs static destructors and leaves the session to them: nothing is closed by hand.
   std::string leave(const Words& words) { std::exit(static_cast<int>(number(words, "code", 0))); }

@@ -91,7 +91,10 @@ TEST_P(Kill, InTheMiddleOfAnOperation) {
 TEST_P(Kill, WithALivingForkedChildThatHoldsEverything) {
   populate(3);
   world_.expect_good(world_.everybody(), "round");
-  ASSERT_EQ(world_.rank(1).ask("fork").status, "ok");
+  const Reply forked = world_.rank(1).ask("fork");
+  ASSERT_EQ(forked.status, "ok");
+  EXPECT_THAT(forked.text, testing::HasSubstr("library says forked"));
+  world_.expect_good(world_.everybody(), "round");  // the parent goes on
   const auto survivors = all_but(world_.everybody(), 1);
   world_.send(survivors, "round endless");
   kill_now(1);

@@ -7,7 +7,7 @@
  * land first; the sender's daemon reads it when the immediate comes and takes no notice of a torn pair.
  *
  * Parameters (-D): SLOTS per ring, CHUNKS to send, SEQ modulus of the sequence number in the immediate, COPIES of an
- * immediate. CREDITS_IN_FLIGHT: a credit word is posted while earlier ones of the ring are under way. With ORDERED (a
+ * immediate, BATCH: credits that are given together. CREDITS_IN_FLIGHT: a credit word is posted while earlier ones of the ring are under way. With ORDERED (a
  * fabric that keeps the order of writes and of immediates, as tcp does) this is right, without it is a mutant.
  */
 #ifndef SLOTS
@@ -21,6 +21,10 @@
 #endif
 #ifndef COPIES
 #define COPIES 2
+#endif
+
+#ifndef BATCH
+#define BATCH 1
 #endif
 
 #ifdef CREDITS_IN_FLIGHT
@@ -138,9 +142,9 @@ active proctype Consumer() {
 active proctype CreditPoster() {
   byte turn;
   do
-  :: posted < CHUNKS ->
+  :: posted + BATCH <= CHUNKS ->
      atomic {
-       consumed > posted && may_post ->
+       consumed - posted >= BATCH && may_post ->
        posted = consumed;
        under_way++;
        turn++;
@@ -148,5 +152,5 @@ active proctype CreditPoster() {
      }
   :: else -> break
   od
-  credit == CHUNKS /* the sender learns of every credit, also of the last: the ring can be drained */
+  credit == posted && posted + BATCH > CHUNKS /* the sender learns of every credit that was given */
 }

@@ -46,7 +46,7 @@ TEST(Child, StopKillsWhatIgnoresTheRequest) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   auto child = Child::spawn("stubborn", {"sh", "-c", "trap '' TERM; echo; while :; do sleep 100; done"},
-                            {.network = -1, .pass = {}, .output = {}, .stdout_fd = ready[1]});
+                            {.network = -1, .cores = {}, .pass = {}, .output = {}, .stdout_fd = ready[1]});
   ASSERT_TRUE(child);
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);  // the trap is set
@@ -60,7 +60,11 @@ TEST(Child, GetsDescriptorsUnderTheirNumbers) {
   int pipes[2];
   ASSERT_EQ(pipe2(pipes, O_CLOEXEC), 0);
   auto child = Child::spawn("writer", {"sh", "-c", "echo hello >&3; echo world >&4"},
-                            {.network = -1, .pass = {{pipes[1], 3}, {pipes[1], 4}}, .output = {}, .stdout_fd = -1});
+                            {.network = -1,
+                             .cores = {},
+                             .pass = {{pipes[1], 3}, {pipes[1], 4}},
+                             .output = {},
+                             .stdout_fd = -1});
   ASSERT_TRUE(child);
   EXPECT_EQ(*child->wait(soon()), 0);
   char text[12];

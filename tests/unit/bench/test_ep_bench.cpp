@@ -64,7 +64,7 @@ class EpBenchTest : public testing::Test {
   Child start_endless(const std::string& output) {
     auto child = Child::spawn(
         "ep-bench", command({"run", "--ranks", "2", "--tokens", "4", "--hidden", "16", "--rounds", "10000000"}),
-        {.network = -1, .pass = {}, .output = output, .stdout_fd = -1});
+        {.network = -1, .cores = {}, .pass = {}, .output = output, .stdout_fd = -1});
     EXPECT_TRUE(child);
     EXPECT_TRUE(wait_for([&] { return processes("--rank 1").size() == 1; }));
     return std::move(*child);
@@ -130,7 +130,7 @@ TEST_F(EpBenchTest, ALostRankIsNamed) {
 TEST_F(EpBenchTest, JoinsARunningDaemon) {
   const std::string socket = folder_.file("epd.sock");
   auto daemon = Child::spawn("epd", {EPD, "--config", "none", "--socket", socket, "--drain_s", "1"},
-                             {.network = -1, .pass = {}, .output = folder_.file("log"), .stdout_fd = -1});
+                             {.network = -1, .cores = {}, .pass = {}, .output = folder_.file("log"), .stdout_fd = -1});
   ASSERT_TRUE(daemon);
   ASSERT_TRUE(wait_for([&] { return fs::exists(socket); }));
   std::vector<Child> ranks;
@@ -138,7 +138,7 @@ TEST_F(EpBenchTest, JoinsARunningDaemon) {
     auto child = Child::spawn("rank",
                               command({"run", "--ranks", "2", "--tokens", "6", "--hidden", "16", "--rounds", "3",
                                        "--verify", "--join", socket, "--rank", rank, "--id-file", folder_.file("id")}),
-                              {.network = -1, .pass = {}, .output = folder_.file(rank), .stdout_fd = -1});
+                              {.network = -1, .cores = {}, .pass = {}, .output = folder_.file(rank), .stdout_fd = -1});
     ASSERT_TRUE(child);
     ranks.push_back(std::move(*child));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <vector>
 
 #include "tools/ep-bench/compare/wire_session.hpp"
@@ -63,14 +64,13 @@ class WireRank {
     return status;
   }
 
-  // Passes until one says that it is over; sleeps while they find nothing to do. No spinning: the cores belong to the
-  // two proxies, as they do to the two sides of the bare loop.
+  // Passes until one says that it is over; waits as the library does while they find nothing to do.
   template <class Pass>
   Status pass_until(Pass pass) {
-    const ipc::WaitPolicy asleep{0, 0, ipc::kMaxTick};
+    const auto policy = ipc::WaitPolicy::for_load(2, std::max(1U, std::thread::hardware_concurrency()));
     const auto until = deadline();
     for (bool over = false; !over;) {
-      const auto result = ipc::wait_until(session_->wake(), ipc::kWakeRail, until, asleep, [&] { return pass(over); });
+      const auto result = ipc::wait_until(session_->wake(), ipc::kWakeRail, until, policy, [&] { return pass(over); });
       if (result == ipc::WaitResult::poisoned) return {Code::aborted, "the group ended"};
       if (result == ipc::WaitResult::timeout) return {Code::timeout, "the slots stand still"};
       session_->ring_bell();
@@ -94,12 +94,15 @@ class WireRank {
     return any || over;
   }
 
+  // Credits go back half a ring at a time, as the library gives them.
   bool receive(bool& over) {
+    const std::uint64_t batch = std::max(1U, work_.ring_slots / 2);
     bool any = false;
     over = true;
     for (std::uint32_t rx = 0; rx < rings_; ++rx) {
       const std::uint64_t arrived = session_->rail().arrived(rx);
-      if (arrived > received_[rx] &&
+      const std::uint64_t owed = arrived - received_[rx];
+      if ((owed >= batch || (owed > 0 && arrived == target_)) &&
           session_->rail().submit({ipc::RailVerb::credit, static_cast<std::uint16_t>(rx), 0, arrived})) {
         received_[rx] = arrived;
         any = true;

@@ -45,12 +45,20 @@ void redirect(const std::vector<std::pair<int, int>>& moves) {
   }
 }
 
+bool run_on(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  return sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
 [[noreturn]] void become(char* const* argv, const SpawnOptions& options, const std::vector<std::pair<int, int>>& moves,
                          pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kSpawnFailed);  // the launcher went between fork and prctl
   setpgid(0, 0);
   if (options.network >= 0 && setns(options.network, CLONE_NEWNET) != 0) complain("enter the network namespace");
+  if (!options.cores.empty() && !run_on(options.cores)) complain("bind to the node's cores");
   redirect(moves);
   execvp(argv[0], argv);
   complain(argv[0]);
@@ -143,7 +151,7 @@ Result<std::string> run_program(const std::string& name, const std::vector<std::
   if (pipe2(out, O_CLOEXEC) != 0) return fail(system_status("pipe", errno));
   const ipc::UniqueFd from(out[0]);
   ipc::UniqueFd to(out[1]);
-  SpawnOptions options{.network = network, .pass = {{to.get(), STDERR_FILENO}}, .output = {}, .stdout_fd = to.get()};
+  SpawnOptions options{.network = network, .cores = {}, .pass = {{to.get(), STDERR_FILENO}}, .output = {}, .stdout_fd = to.get()};
   auto child = Child::spawn(name, argv, options);
   if (!child) return fail(child.error());
   to.reset();

@@ -15,6 +15,7 @@ namespace railhead::bench {
 
 struct SpawnOptions {
   int network = -1;                       // descriptor of a network namespace to run in; -1: the launcher's own
+  std::vector<int> cores;                 // where to run; empty: as the launcher
   std::vector<std::pair<int, int>> pass;  // descriptor here, its number there; everything else is closed on exec
   std::string output;                     // file for stdout and stderr; empty: the launcher's
   int stdout_fd = -1;                     // or: a pipe for stdout alone

@@ -81,6 +81,7 @@ Status Cluster::start_rank(std::uint32_t rank) {
   const std::uint16_t node = options_.node_of_rank[rank];
   SpawnOptions spawn;
   spawn.network = network_.nodes[node].space.get();
+  spawn.cores = network_.nodes[node].cores;
   spawn.pass = {{control_.fd(), kControlFd}, {theirs.get(), kChannelFd}};
   auto child = Child::spawn(rank_name(rank),
                             {*self, options_.rank_command, "--workload", folder_.file("workload.json"), "--daemon",

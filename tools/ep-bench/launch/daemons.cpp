@@ -52,6 +52,7 @@ Result<NodeDaemon> start(const std::string& epd, const TempDir& folder, const No
   if (options.pin_proxies) argv.insert(argv.end(), {"--proxy.cpus", std::to_string(number)});
   SpawnOptions spawn;
   spawn.network = node.space.get();
+  spawn.cores = node.cores;
   spawn.output = out.log;
   auto child = Child::spawn("epd of " + name, argv, spawn);
   if (!child) return fail(child.error());

@@ -95,7 +95,7 @@ Result<Network> make_namespaces(std::uint32_t nodes) {
   for (std::uint32_t node = 0; node < nodes; ++node) {
     auto space = new_space();
     if (!space) return fail(space.error());
-    out.nodes.push_back({address_of(node), std::move(*space)});
+    out.nodes.push_back({address_of(node), std::move(*space), {}});
   }
   if (Status joined = nodes == 2 ? join_by_veth(out.nodes) : join_by_bridge(out); !joined.ok()) return fail(joined);
   for (const NodeNetwork& node : out.nodes) {
@@ -105,12 +105,26 @@ Result<Network> make_namespaces(std::uint32_t nodes) {
   return out;
 }
 
+// An equal share of this process's cores for every node, if each can have one.
+void share_cores(std::vector<NodeNetwork>& nodes) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  if (nodes.size() < 2 || sched_getaffinity(0, sizeof(mine), &mine) != 0) return;
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &mine)) cores.push_back(core);
+  }
+  const std::size_t share = cores.size() / nodes.size();
+  for (std::size_t i = 0; i < share * nodes.size(); ++i) nodes[i / share].cores.push_back(cores[i]);
+}
+
 }  // namespace
 
 Result<Network> make_network(NetKind kind, std::uint32_t nodes) {
   std::string why;
   if (nodes > 1 && kind != NetKind::loopback) {
     auto made = make_namespaces(nodes);
+    if (made) share_cores(made->nodes);
     if (made || kind == NetKind::namespaces) return made;
     why = " (no namespaces: " + made.error().message() + ")";
   }

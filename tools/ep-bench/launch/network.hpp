@@ -16,6 +16,8 @@ enum class NetKind : std::uint8_t { automatic, loopback, namespaces };
 struct NodeNetwork {
   std::string address = "127.0.0.1";
   ipc::UniqueFd space;  // empty: the launcher's own network
+  // Where its processes run; empty: anywhere. Hosts do not share cores, so nodes do not where there are enough.
+  std::vector<int> cores;
 };
 
 struct Network {
