@@ -1,4 +1,5 @@
-// Tells a process from the children that it forks, without a system call: the kernel empties the marked page in a child.
+// Tells a process from the children that it forks, without a system call: the kernel empties the marked page in a
+// child.
 #pragma once
 
 #include <sys/mman.h>

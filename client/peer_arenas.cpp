@@ -5,8 +5,7 @@
 
 namespace railhead::client {
 
-Result<std::byte*> PeerArenas::resolve(std::uint32_t local, ipc::SpanRef ref, std::uint64_t bytes,
-                                       ipc::Access access) {
+Result<std::byte*> PeerArenas::resolve(std::uint32_t local, ipc::SpanRef ref, std::uint64_t bytes, ipc::Access access) {
   if (ref.segment() >= ipc::kMaxSegments) {
     return fail(Code::protocol, "local rank " + std::to_string(local) + " named arena segment " +
                                     std::to_string(ref.segment()) + ", there are at most " +

@@ -38,18 +38,13 @@ timespec to_timespec(Deadline deadline) noexcept {
 
 FutexResult from_error(int error) noexcept {
   switch (error) {
-    case EAGAIN:
-      return FutexResult::changed;
-    case ETIMEDOUT:
-      return FutexResult::timeout;
-    case EINTR:
-      return FutexResult::interrupted;
+    case EAGAIN: return FutexResult::changed;
+    case ETIMEDOUT: return FutexResult::timeout;
+    case EINTR: return FutexResult::interrupted;
     // Container filters answer EPERM for calls that they do not know.
     case ENOSYS:
-    case EPERM:
-      return FutexResult::unsupported;
-    default:
-      return FutexResult::failed;
+    case EPERM: return FutexResult::unsupported;
+    default: return FutexResult::failed;
   }
 }
 

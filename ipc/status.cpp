@@ -30,7 +30,9 @@ std::string_view code_name(Code code) noexcept {
   return "unknown";
 }
 
-std::string Status::to_string() const { return std::string(code_name(code_)) + ": " + message_; }
+std::string Status::to_string() const {
+  return std::string(code_name(code_)) + ": " + message_;
+}
 
 Status system_status(std::string_view what, int error_number) {
   return {Code::system, std::string(what) + ": " + std::generic_category().message(error_number) + " (errno " +

@@ -59,7 +59,9 @@ using Result = tl::expected<T, Status>;
 inline tl::unexpected<Status> fail(Code code, std::string message) {
   return tl::unexpected<Status>(Status(code, std::move(message)));
 }
-inline tl::unexpected<Status> fail(Status status) { return tl::unexpected<Status>(std::move(status)); }
+inline tl::unexpected<Status> fail(Status status) {
+  return tl::unexpected<Status>(std::move(status));
+}
 
 // A failed system call: "what: Permission denied (errno 13)".
 Status system_status(std::string_view what, int error_number);

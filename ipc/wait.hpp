@@ -29,8 +29,8 @@ static_assert(sizeof(WakeWord) == 8);
 
 inline constexpr std::uint32_t kPoisonBit = 1U << 31;
 
-// How a wait passes its time: `spins` looks with a pause between, at most `yields` looks with the core offered to others
-// (none after one that somebody took), then sleep of at most `tick`.
+// How a wait passes its time: `spins` looks with a pause between, at most `yields` looks with the core offered to
+// others (none after one that somebody took), then sleep of at most `tick`.
 struct WaitPolicy {
   std::uint32_t spins;
   std::uint32_t yields;

@@ -38,16 +38,12 @@ struct LimitsSection {
   std::int64_t groups = 256;
   std::int64_t ranks = 1024;
   std::int64_t control_bytes = std::int64_t{256} << 20;
-  std::int64_t handles = 64;
+  std::int64_t handles = 1024;
 };
 
 struct LogSection {
   std::string level = "info";
   std::string target = "auto";
-};
-
-struct RingSection {
-  std::int64_t slots = 4;
 };
 
 // Set by the library when it starts a daemon of its own.
@@ -70,7 +66,6 @@ struct Config {
   MeshSection mesh;
   FabricSection fabric;
   ProxySection proxy;
-  RingSection ring;
   LimitsSection limits;
   PrivateSection private_daemon;
 };

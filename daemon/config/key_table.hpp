@@ -23,7 +23,6 @@ struct Key {
   Target (*target)(Config&);
   std::string_view unit;  // empty: none
   std::string_view help;
-  bool reload = false;  // taken over by a running daemon
   std::int64_t min = 0;
   std::int64_t max = 0;                            // integers only
   std::span<const std::string_view> choices = {};  // strings only; empty: any

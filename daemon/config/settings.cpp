@@ -152,10 +152,10 @@ std::string print_toml(const Settings& settings) {
 
 std::string print_markdown() {
   const Config defaults;
-  std::string text = "| key | type | default | unit | reload | meaning |\n|---|---|---|---|---|---|\n";
+  std::string text = "| key | type | default | unit | meaning |\n|---|---|---|---|---|\n";
   for (const Key& key : keys()) {
     text += "| `" + std::string(key.name) + "` | " + escaped(type_text(key)) + " | `" + value_toml(key, defaults) +
-            "` | " + std::string(key.unit) + " | " + (key.reload ? "yes" : "no") + " | " + escaped(key.help) + " |\n";
+            "` | " + std::string(key.unit) + " | " + escaped(key.help) + " |\n";
   }
   return text;
 }

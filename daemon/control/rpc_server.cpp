@@ -11,10 +11,20 @@
 namespace railhead::daemon {
 namespace {
 
+// A connection that has not said by then what it wants is closed: it holds descriptors.
+constexpr auto kSayBy = 10 * kj::SECONDS;
+
 class DaemonServer final : public schema::Daemon::Server {
  public:
   DaemonServer(ControlPlane& plane, Credentials who, std::function<void()> hang_up)
-      : plane_(plane), who_(who), hang_up_(std::move(hang_up)) {}
+      : plane_(plane),
+        who_(who),
+        hang_up_(std::move(hang_up)),
+        silence_(plane_.timer->afterDelay(kSayBy)
+                     .then([this] {
+                       if (!known_) hang_up_();
+                     })
+                     .eagerlyEvaluate(nullptr)) {}
   ~DaemonServer() noexcept {
     if (session_ != nullptr) plane_.hung_up(session_);
   }
@@ -45,6 +55,7 @@ class DaemonServer final : public schema::Daemon::Server {
           {Code::permission, "uid " + std::to_string(who_.uid) + " may not administer this daemon: its own user (" +
                                  std::to_string(plane_.own_uid) + ") and root may"});
     } else {
+      known_ = true;
       context.getResults().setAdmin(make_admin_server(plane_));
     }
     return kj::READY_NOW;
@@ -72,6 +83,8 @@ class DaemonServer final : public schema::Daemon::Server {
 
   Result<void> open(std::string job, std::string build, ipc::UniqueFd pidfd) {
     if (!pidfd) return fail(Code::protocol, "hello without a pidfd");
+    // Again: another hello may have come while this one's descriptor was fetched.
+    if (session_ != nullptr) return fail(Code::invalid_usage, "a connection has one session");
     auto matches = ipc::pidfd_matches(pidfd.get(), who_.pid);
     if (!matches) return fail(matches.error());
     if (!*matches)
@@ -80,6 +93,7 @@ class DaemonServer final : public schema::Daemon::Server {
     auto session = plane_.sessions->open(who_.pid, who_.uid, std::move(job), std::move(build), std::move(pidfd));
     if (!session) return fail(session.error());
     session_ = *session;
+    known_ = true;
     session_->hang_up = hang_up_;
     plane_.opened(session_);
     return {};
@@ -111,6 +125,8 @@ class DaemonServer final : public schema::Daemon::Server {
   Credentials who_;
   std::function<void()> hang_up_;
   std::shared_ptr<Session> session_;
+  bool known_ = false;  // it has opened a session or administers
+  kj::Promise<void> silence_;
 };
 
 }  // namespace

@@ -196,6 +196,10 @@ class SessionServer final : public schema::Session::Server {
       return fail(Code::limit_exceeded, "ranks is " + std::to_string(group.ranks) + ", limits.ranks is " +
                                             std::to_string(plane_.config->limits.ranks));
     }
+    if (group.max_handles > plane_.config->limits.handles) {
+      return fail(Code::limit_exceeded, "max_handles is " + std::to_string(group.max_handles) + ", limits.handles is " +
+                                            std::to_string(plane_.config->limits.handles));
+    }
     if (!plane_.accepting()) return fail(Code::unavailable, "the daemon is stopping");
     return plane_.groups->open(*id, group);
   }

@@ -51,7 +51,7 @@ class Log {
   // A failure with its code: the text, then the status's sentence.
   void failure(Level level, std::string_view text, const Status& status, Fields fields = {}) const;
 
-  // For a reload. Any thread.
+  // Any thread.
   [[nodiscard]] Status set_level(std::string_view level) const;
   [[nodiscard]] bool uses_journal() const noexcept { return journal_; }
 

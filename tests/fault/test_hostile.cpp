@@ -2,6 +2,7 @@
 #include <capnp/rpc-twoparty.h>
 #include <fcntl.h>
 #include <kj/async-io.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -80,6 +81,14 @@ TEST_F(Hostile, AMessageOfTwoGigabytesIsNotWaitedFor) {
   std::uint64_t byte = 0;
   // The daemon hangs up (it may say why first).
   while (::recv(fd.get(), &byte, sizeof(byte), 0) > 0) continue;
+}
+
+// It holds a descriptor of the daemon, which others may need.
+TEST_F(Hostile, AConnectionThatSaysNothingIsClosed) {
+  const ipc::UniqueFd fd = connect_to(socket());
+  ASSERT_TRUE(fd);
+  pollfd closed{fd.get(), POLLRDHUP, 0};
+  EXPECT_EQ(::poll(&closed, 1, 30'000), 1);
 }
 
 // More at once than the daemon's queue takes: later ones wait for their turn instead of failing.
@@ -180,6 +189,11 @@ TEST_F(Hostile, ParametersBeyondTheLimitsAreRefused) {
   params = small_group(2);
   params.expert_rank.assign(params.experts, 99);
   EXPECT_FALSE((*link)->join(*id, 0, params, 100));
+  params = small_group(2);
+  params.max_handles = 1025;
+  const auto handles = (*link)->join(*id, 0, params, 100);
+  ASSERT_FALSE(handles);
+  EXPECT_THAT(handles.error().message(), HasSubstr("limits.handles"));
   EXPECT_FALSE((*link)->join(*id, 2, small_group(2), 100));
   EXPECT_FALSE((*link)->join(std::vector<std::uint8_t>(100'000, 0xff), 0, small_group(2), 100));
 }

@@ -59,12 +59,9 @@ TEST(Child, StopKillsWhatIgnoresTheRequest) {
 TEST(Child, GetsDescriptorsUnderTheirNumbers) {
   int pipes[2];
   ASSERT_EQ(pipe2(pipes, O_CLOEXEC), 0);
-  auto child = Child::spawn("writer", {"sh", "-c", "echo hello >&3; echo world >&4"},
-                            {.network = -1,
-                             .cores = {},
-                             .pass = {{pipes[1], 3}, {pipes[1], 4}},
-                             .output = {},
-                             .stdout_fd = -1});
+  auto child =
+      Child::spawn("writer", {"sh", "-c", "echo hello >&3; echo world >&4"},
+                   {.network = -1, .cores = {}, .pass = {{pipes[1], 3}, {pipes[1], 4}}, .output = {}, .stdout_fd = -1});
   ASSERT_TRUE(child);
   EXPECT_EQ(*child->wait(soon()), 0);
   char text[12];

@@ -43,13 +43,13 @@ TEST_F(CommandLineTest, HelpNamesEveryKey) {
 }
 
 TEST_F(CommandLineTest, PrintConfigReadsBack) {
-  const CommandLine printed = parse({"--config", "none", "--ring.slots", "9", "--print-config"});
+  const CommandLine printed = parse({"--config", "none", "--proxy.threads", "9", "--print-config"});
   EXPECT_EQ(printed.exit_code, 0);
-  EXPECT_NE(printed.output.find("ring.slots = 9  # flag"), std::string::npos) << printed.output;
+  EXPECT_NE(printed.output.find("proxy.threads = 9  # flag"), std::string::npos) << printed.output;
   write("epd.toml", printed.output);
   const std::string file = path();
-  EXPECT_EQ(parse({"--config", file.c_str()}).settings.config.ring.slots, 9);
-  EXPECT_EQ(parse({"--config", "none", "--print-config=toml", "--ring.slots", "9"}).output, printed.output);
+  EXPECT_EQ(parse({"--config", file.c_str()}).settings.config.proxy.threads, 9);
+  EXPECT_EQ(parse({"--config", "none", "--print-config=toml", "--proxy.threads", "9"}).output, printed.output);
   EXPECT_EQ(parse({"--config", "none", "--print-config=markdown"}).output, print_markdown());
 }
 
@@ -69,9 +69,9 @@ TEST_F(CommandLineTest, BadFlagsAreNamed) {
   const CommandLine unknown = parse({"--config", "none", "--no-such-flag"});
   EXPECT_EQ(unknown.action, Action::done);
   EXPECT_EQ(unknown.exit_code, 2);
-  const CommandLine range = parse({"--config", "none", "--ring.slots", "0"});
+  const CommandLine range = parse({"--config", "none", "--proxy.threads", "0"});
   EXPECT_EQ(range.exit_code, 1);
-  EXPECT_NE(range.output.find("flag: ring.slots is '0': expected an integer of 1..512"), std::string::npos)
+  EXPECT_NE(range.output.find("flag: proxy.threads is '0': expected an integer of 1..64"), std::string::npos)
       << range.output;
 }
 

@@ -151,7 +151,8 @@ Result<std::string> run_program(const std::string& name, const std::vector<std::
   if (pipe2(out, O_CLOEXEC) != 0) return fail(system_status("pipe", errno));
   const ipc::UniqueFd from(out[0]);
   ipc::UniqueFd to(out[1]);
-  SpawnOptions options{.network = network, .cores = {}, .pass = {{to.get(), STDERR_FILENO}}, .output = {}, .stdout_fd = to.get()};
+  SpawnOptions options{
+      .network = network, .cores = {}, .pass = {{to.get(), STDERR_FILENO}}, .output = {}, .stdout_fd = to.get()};
   auto child = Child::spawn(name, argv, options);
   if (!child) return fail(child.error());
   to.reset();
