@@ -116,6 +116,10 @@ Result<ipc::GroupParams> group_params(const rh_group_config& config) {
   return p;
 }
 
+Status too_many_rows(std::uint64_t out_rows) {
+  return {Code::invalid_argument, "out_rows is " + number(out_rows) + ": use at most 4294967295"};
+}
+
 Result<DispatchInput> dispatch_input(const GroupContext& group, const rh_dispatch_args& args, const Handle* cached) {
   DispatchInput out;
   if (cached == nullptr) {
@@ -147,6 +151,7 @@ Result<DispatchInput> dispatch_input(const GroupContext& group, const rh_dispatc
   request.data = {static_cast<const std::byte*>(args.x), *x_pitch, static_cast<const std::byte*>(args.side),
                   *side_pitch};
   request.out = args.out;
+  if (args.out != nullptr && args.out_rows > UINT32_MAX) return fail(too_many_rows(args.out_rows));
   request.out_rows = args.out_rows;
   return out;
 }

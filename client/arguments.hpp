@@ -25,6 +25,8 @@ struct DispatchInput {
   ipc::Layout layout = ipc::Layout::rank;
   std::uint32_t align = 1;
 };
+// For a place of more rows than sizes are computed for.
+Status too_many_rows(std::uint64_t out_rows);
 Result<DispatchInput> dispatch_input(const GroupContext& group, const rh_dispatch_args& args, const Handle* cached);
 
 Result<CombineRequest> combine_input(const GroupContext& group, const rh_combine_args& args, const Handle& handle);

@@ -58,6 +58,8 @@ rh_status conclude(EventEntry entry, rh_event** event) {
   }
   // The engine ends an operation at its own deadline, on all ranks.
   group->engine().wait(ipc::Deadline::never(), [&entry] { return settled(entry); });
+  // Too short a place: others need what this rank sends while its caller finds a larger one.
+  if (group->engine().locked([&entry] { return !entry.op->concluded(); })) group->engine().detach();
   return report(settle(group, entry));
 }
 

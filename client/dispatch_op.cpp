@@ -147,11 +147,31 @@ bool DispatchOp::send(GroupContext& group, const Op* prior, bool& progressed) {
   return all_done || all(sends_done_);
 }
 
+// Reads the slices from the board, once: other ranks can write there, and bases, counts and padding must agree.
+Result<void> DispatchOp::take_slices(GroupContext& group) {
+  const std::size_t words = group.shape.slice_words(group.domain);
+  auto& slices = handle_->slices;
+  if (!request_.cached) slices.resize(group.shape.ranks() * words);
+  for (std::uint32_t r = 0; r < group.shape.ranks(); ++r) {
+    std::uint32_t* const mine = slices.data() + r * words;
+    if (!request_.cached) {
+      std::memcpy(mine, row_of(r).slice, words * sizeof(*mine));
+    } else if (std::memcmp(mine, row_of(r).slice, words * sizeof(*mine)) != 0) {
+      return fail(Code::protocol, "rank " + std::to_string(r) + " announced other counts for the cached dispatch op " +
+                                      std::to_string(number()) + " than for op " + std::to_string(handle_->route.op) +
+                                      ", whose routing it repeats");
+    }
+  }
+  return {};
+}
+
 // All slices are there: where every source's rows begin.
 Result<void> DispatchOp::count(GroupContext& group) {
+  if (auto taken = take_slices(group); !taken) return taken;
   kernels::Route& route = handle_->route;
+  const std::size_t words = group.shape.slice_words(group.domain);
   std::vector<const std::uint32_t*> slices(group.shape.ranks());
-  for (std::uint32_t r = 0; r < group.shape.ranks(); ++r) slices[r] = row_of(r).slice;
+  for (std::uint32_t r = 0; r < group.shape.ranks(); ++r) slices[r] = handle_->slices.data() + r * words;
   if (!request_.cached) {
     const Status computed = route.layout == ipc::Layout::rank
                                 ? route.rank_bases.compute(group.experts, group.domain, slices)
@@ -233,9 +253,11 @@ Result<bool> DispatchOp::open_outputs(GroupContext& group) {
     const ipc::OpHeader& header = *row_of(group.rank_of_local(l)).header;
     ipc::SpanWords span{number(), header.rows_span, header.meta_span, header.span_rows};
     if (span.rows < rows && !group.words.span(l, number(), span)) return false;
-    if (span.rows < rows) {
+    // The upper limit keeps the sizes that follow from it within 64 bits.
+    if (span.rows < rows || span.rows > UINT32_MAX) {
       return fail(Code::protocol, "rank " + std::to_string(group.rank_of_local(l)) + " published room for " +
-                                      std::to_string(span.rows) + " rows, " + std::to_string(rows) + " are due");
+                                      std::to_string(span.rows) + " rows, " + std::to_string(rows) +
+                                      " are due and 4294967295 the most");
     }
     kernels::Output& out = outputs[l];
     out.fields = kernels::RowMeta(span.rows, route.topk, request_.side_bytes, route.layout);
@@ -326,10 +348,11 @@ void DispatchOp::pad(GroupContext& group) {
     handle_->expert_offsets64.assign(mine.size() + 1, 0);
   }
   const std::uint32_t first = group.experts.first_dense(group.rank);
+  const std::size_t words = group.shape.slice_words(group.domain);
   std::uint64_t end = 0;
   for (std::uint32_t e = 0; e < mine.size(); ++e) {
     std::uint32_t rows = 0;
-    for (std::uint32_t r = 0; r < group.shape.ranks(); ++r) rows += row_of(r).slice[first + e];
+    for (std::uint32_t r = 0; r < group.shape.ranks(); ++r) rows += handle_->slices[r * words + first + e];
     std::uint64_t next = end + rows;
     if (route.layout == ipc::Layout::expert) {
       const std::uint64_t from = route.expert_bases.end(first + e);

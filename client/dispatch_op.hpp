@@ -35,6 +35,7 @@ class DispatchOp final : public Op {
   [[nodiscard]] bool sent(std::size_t ring) const override { return sends_done_[ring]; }
   [[nodiscard]] bool received(std::size_t ring) const override;
   [[nodiscard]] std::uint64_t rows() const override { return received_.received; }
+  [[nodiscard]] bool waits_for_caller() const override { return waits_for_run(); }
 
   // Counts are known: rows that this rank will receive, with padding.
   [[nodiscard]] bool counted() const noexcept { return counted_; }
@@ -53,6 +54,7 @@ class DispatchOp final : public Op {
   void finish(GroupContext& group) override;
   Result<void> offer(GroupContext& group);
   [[nodiscard]] std::uint64_t forecast(const GroupContext& group) const;
+  Result<void> take_slices(GroupContext& group);
   Result<void> count(GroupContext& group);
   Result<void> place(GroupContext& group);
   Result<bool> open_outputs(GroupContext& group);

@@ -13,6 +13,8 @@ using kernels::Step;
 namespace {
 
 constexpr std::size_t kRecords = 64;
+const std::string_view kNoCode = code_name(static_cast<Code>(-1));
+
 }  // namespace
 
 Engine::Engine(GroupContext& group, EngineHooks hooks)
@@ -27,12 +29,20 @@ Engine::~Engine() {
 
 Status Engine::start(const std::shared_ptr<Op>& op) {
   const auto room = [this] { return in_flight_.size() < group_.shape.params().depth; };
-  if (!wait(op->deadline(), room)) {
+  // The caller's own next step is what would make room.
+  const auto stuck = [this] { return !in_flight_.empty() && in_flight_.front()->waits_for_caller(); };
+  if (!wait(op->deadline(), [&] { return room() || stuck(); })) {
     return {Code::timeout, "no room for another operation: " + std::to_string(group_.shape.params().depth) +
                                " are in flight (the group's depth) and none completed in time"};
   }
   const std::lock_guard lock(mutex_);
   if (!end_.ok()) return end_;
+  if (!room()) {
+    return {Code::invalid_usage, "op " + std::to_string(in_flight_.front()->number()) +
+                                     " is planned and not run, and no more than " +
+                                     std::to_string(group_.shape.params().depth) +
+                                     " operations fly at a time (the group's depth); call rh_dispatch_run first"};
+  }
   if (auto prepared = op->prepare(group_); !prepared) return prepared.error();
   op->admit(next_op_++);
   in_flight_.push_back(op);
@@ -58,17 +68,13 @@ bool Engine::wait(ipc::Deadline deadline, const std::function<bool()>& done) {
     return finished || moved;
   };
   while (!finished && in_time) {
-    switch (ipc::wait_until(word, ipc::kWakeAnyEvent, deadline, policy_, look)) {
-      case ipc::WaitResult::ready: break;
-      case ipc::WaitResult::timeout: in_time = false; break;
-      case ipc::WaitResult::poisoned:
-      case ipc::WaitResult::tick: {
-        const std::lock_guard lock(mutex_);
-        check_world_locked();
-        finished = done() || !end_.ok();
-        break;
-      }
-    }
+    // Also while something moves: what moves may go on for longer than anybody wants to wait.
+    in_time = ipc::wait_until(word, ipc::kWakeAnyEvent, deadline, policy_, look) != ipc::WaitResult::timeout &&
+              !deadline.expired();
+    if (finished) break;
+    const std::lock_guard lock(mutex_);
+    check_world_locked();
+    finished = done() || !end_.ok();
   }
   const std::lock_guard lock(mutex_);
   --waiters_;
@@ -80,6 +86,10 @@ void Engine::poll() {
   const std::lock_guard lock(mutex_);
   step_locked();
   check_world_locked();
+}
+
+void Engine::nudge() {
+  ipc::notify(group_.words.live(group_.local).wake, ipc::kWakeAnyEvent);
 }
 
 void Engine::detach() {
@@ -106,9 +116,9 @@ void Engine::progress_loop() {
       if (!idle && !moved) note_waiting_locked();
       return idle || moved;
     };
-    const auto result = ipc::wait_until(word, ipc::kWakeAnyEvent, ipc::Deadline::never(), policy_, look);
+    ipc::wait_until(word, ipc::kWakeAnyEvent, ipc::Deadline::never(), policy_, look);
     lock.lock();
-    if (result != ipc::WaitResult::ready) check_world_locked();
+    check_world_locked();
   }
 }
 
@@ -131,8 +141,7 @@ bool Engine::step_locked() {
     }
     moved |= *step == Step::progressed;
     if (*step == Step::done && i == 0) {
-      complete_front_locked();
-      moved = true;
+      moved |= complete_front_locked();
       break;  // indices moved
     }
   }
@@ -141,12 +150,13 @@ bool Engine::step_locked() {
   return moved;
 }
 
-void Engine::complete_front_locked() {
+// False while it may not count as complete: the caller has to look at the world, not to try again.
+bool Engine::complete_front_locked() {
   const std::shared_ptr<Op> op = in_flight_.front();
   // Before the window moves on: finish() still reads the board.
   op->finish_once(group_);
   // Frozen: the epoch ended before this operation counted as complete, and its poison is on the way.
-  if (!group_.words.complete(group_.local, op->number())) return;
+  if (!group_.words.complete(group_.local, op->number())) return false;
   op->conclude({});
   in_flight_.pop_front();
   const std::uint64_t sent = group_.rail != nullptr ? group_.rail->bytes_sent() : 0;
@@ -159,12 +169,21 @@ void Engine::complete_front_locked() {
   ipc::store_relaxed(live.rows, live.rows + op->rows());
   ipc::store_relaxed(live.rail_bytes, sent);
   ipc::store_relaxed(live.refused_op, std::uint64_t{0});
+  return true;
 }
 
 void Engine::check_world_locked() {
   if (!end_.ok()) return;
+  // Read first: the daemon sets it after the poison word, so that alone it is not the daemon's.
+  const bool wake_poisoned = ipc::is_poisoned(group_.words.live(group_.local).wake);
   if (group_.words.poisoned()) {
     end_locked(poison_status());
+  } else if (wake_poisoned && !ending_) {
+    ending_ = true;
+    const Status reason(Code::protocol, "a rank of this host wrote into the wake word of rank " +
+                                            std::to_string(group_.rank) + "; the group cannot go on");
+    hooks_.abort_group(reason);
+    end_locked(reason);
   } else if (!hooks_.daemon_alive()) {
     end_locked({Code::daemon_lost,
                 "the daemon of this host is gone; every operation of the group ends, open the session again"});
@@ -190,7 +209,10 @@ void Engine::end_locked(Status reason) {
 
 Status Engine::poison_status() const {
   const ipc::Poison poison = group_.words.poison();
-  return {poison.code, group_.words.poison_text()};
+  // Ranks can write the word, too: no value of it makes an unfinished operation a good one.
+  const bool names_an_end =
+      poison.code != Code::ok && poison.code != Code::in_progress && code_name(poison.code) != kNoCode;
+  return {names_an_end ? poison.code : Code::protocol, group_.words.poison_text()};
 }
 
 Status Engine::late(const Op& op) const {
@@ -245,7 +267,7 @@ void Engine::stop() {
     stopping_ = true;
     progress_wanted_.notify_all();
   }
-  ipc::notify(group_.words.live(group_.local).wake, ipc::kWakeAnyEvent);
+  nudge();
   if (progress_.joinable()) progress_.join();
 }
 

@@ -47,6 +47,8 @@ class Engine {
   bool wait(ipc::Deadline deadline, const std::function<bool()>& done);
   // One step on behalf of a poller.
   void poll();
+  // The caller changed what an operation waits for: whoever waits looks again.
+  void nudge();
   // From now on the progress thread may carry this operation on.
   void detach();
 
@@ -69,10 +71,9 @@ class Engine {
   bool step_locked();  // true when anything moved
   void end_locked(Status reason);
   void check_world_locked();
-  void complete_front_locked();
+  bool complete_front_locked();
   void note_waiting_locked();
   void progress_loop();
-  [[nodiscard]] std::uint32_t events_locked() const;
   Status poison_status() const;
   Status late(const Op& op) const;
 
@@ -87,7 +88,6 @@ class Engine {
   bool ending_ = false;  // we asked the daemon to end the group; its poison is on the way
   std::uint64_t rail_bytes_before_ = 0;
   std::deque<OpRecord> records_;
-  Waiting noted_;
 
   std::condition_variable progress_wanted_;
   std::uint32_t waiters_ = 0;

@@ -231,7 +231,8 @@ Status Group::may_block() {
 }
 
 Result<void> Group::run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows) {
-  return engine_->locked([&]() -> Result<void> {
+  if (out != nullptr && out_rows > UINT32_MAX) return fail(refuse(too_many_rows(out_rows)));
+  auto done = engine_->locked([&]() -> Result<void> {
     if (out != nullptr && out_rows < op->output_rows()) {
       return fail(Code::limit_exceeded, "out holds " + std::to_string(out_rows) + " rows, this rank receives " +
                                             std::to_string(op->output_rows()) +
@@ -240,6 +241,8 @@ Result<void> Group::run(const std::shared_ptr<DispatchOp>& op, void* out, std::u
     op->run(out, out_rows);
     return {};
   });
+  engine_->nudge();
+  return done;
 }
 
 void Group::fill(const DispatchOp& op, rh_dispatch_result& result) const {
@@ -272,12 +275,26 @@ void Group::fill(const DispatchOp& op, rh_dispatch_result& result) const {
 }
 
 void Group::release(const std::shared_ptr<Handle>& handle) {
+  std::shared_ptr<DispatchOp> op;
   {
     const std::lock_guard lock(handles_mutex_);
-    planned_.erase(handle.get());
+    if (const auto found = planned_.find(handle.get()); found != planned_.end()) {
+      op = found->second.lock();
+      planned_.erase(found);
+    }
     --live_handles_;
   }
-  engine_->locked([&] { context_->releases.push_back(handle->route.op); });
+  const bool abandoned = engine_->locked([&] {
+    context_->releases.push_back(handle->route.op);
+    if (op == nullptr || op->concluded() || !op->waits_for_run()) return false;
+    // Nobody can run it any more, and the others wait for it: it goes through, and its rows are dropped.
+    op->run(nullptr, 0);
+    return true;
+  });
+  if (abandoned) {
+    engine_->detach();
+    engine_->nudge();
+  }
 }
 
 void Group::abort(const std::string& reason) {

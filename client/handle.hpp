@@ -49,6 +49,7 @@ struct Handle {
   State state = State::planning;
   kernels::Route route;
   std::uint32_t tokens = 0;
+  std::vector<std::uint32_t> slices;  // of all ranks, for this domain: our copy
   Received received;
   std::optional<Received> cached;  // of the newest cached dispatch
   std::vector<std::int32_t> expert_counts;

@@ -51,6 +51,8 @@ class Op {
   [[nodiscard]] virtual bool sent(std::size_t ring) const = 0;      // this ring's role of a tx ring is through
   [[nodiscard]] virtual bool received(std::size_t ring) const = 0;  // this ring's role of an rx ring is through
   [[nodiscard]] virtual std::uint64_t rows() const = 0;
+  // Nothing but another call of the application can move it.
+  [[nodiscard]] virtual bool waits_for_caller() const { return false; }
 
   [[nodiscard]] ipc::OpKind kind() const noexcept { return kind_; }
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }

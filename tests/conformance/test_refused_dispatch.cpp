@@ -49,6 +49,12 @@ const std::vector<Spoiled>& spoiled() {
        },
        {"align", "8", "rank"}},
       {"too many tokens", [](SmallCall& c) { c.args.tokens = 1U << 31; }, {"tokens", "2147483648"}},
+      {"more rows than can be counted",
+       [](SmallCall& c) {
+         c.args.out = c.y.data();
+         c.args.out_rows = 1ULL << 62;
+       },
+       {"out_rows", "4611686018427387904", "4294967295"}},
       {"size not set", [](SmallCall& c) { c.args.size = 0; }, {"rh_dispatch_args.size is 0"}},
       {"size of rubbish", [](SmallCall& c) { c.args.size = SIZE_MAX / 3; }, {"rh_dispatch_args"}, RH_UNSUPPORTED},
   };
@@ -215,6 +221,40 @@ TEST_P(RefusedDispatch, PlaceTooSmallThenLarger) {
       for (std::size_t i = 0; i < call.y.size(); ++i) ASSERT_EQ(call.y[i], 2 * call.x[i]);
     }
     good_round(g);
+  });
+}
+
+// The operation that would have to end first waits for this caller, who would wait here.
+TEST_P(RefusedDispatch, AnAsynchronousCallBehindAPlannedOneThatFillsTheDepth) {
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    auto config = small_config(2, rank);
+    config.depth = 1;
+    const Group group(session, id, config);
+    SmallCall call;
+    const auto [rows, planned] = group.plan(call.args);
+    auto result = make<rh_dispatch_result>();
+    rh_handle* handle = nullptr;
+    rh_event* event = nullptr;
+    expect_refused(group.get(), "behind a plan", rh_dispatch(group.get(), &call.args, &result, &handle, &event),
+                   RH_INVALID_USAGE, {"op 1", "not run", "depth"}, 0);
+    EXPECT_EQ(event, nullptr);
+    EXPECT_EQ(group.run(planned, nullptr, 0).row_count, rows);
+    good_round(group.get());
+  });
+}
+
+// Nobody can run it any more: the others get their rows all the same.
+TEST_P(RefusedDispatch, APlannedHandleThatIsReleasedGoesThrough) {
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    const Group group(session, id, small_config(2, rank));
+    SmallCall call;
+    auto [rows, planned] = group.plan(call.args);
+    if (rank == 0) {
+      planned.release();
+    } else {
+      EXPECT_EQ(group.run(planned, nullptr, 0).row_count, rows);
+    }
+    good_round(group.get());
   });
 }
 

@@ -5,11 +5,14 @@
 //   id                                   a unique id, in hex
 //   join id= ranks= rank= [experts= hidden= topk= depth= channels= chunk= join_ms= op_ms= abort_on_refusal=]
 //   use group=N                          the N-th joined group is meant from now on
-//   round [n= tokens= seed= layout=]     n dispatches with their combines, every value checked; "endless=1": until an
-//   error plan [tokens= seed=]                 the first half of a dispatch, which others then wait for refused a call
-//   with a bad argument; answers its refusal canary bytes=                        arena memory of the group with a
-//   pattern check                                the pattern of all canaries, and that none changed status | close |
-//   close_all | close_session | fork | exit code=N | _exit code=N | setuid uid=N
+//   round [n= tokens= seed= layout=]     n dispatches with their combines, every value checked; endless=1: until an
+//   error plan [tokens= seed=]                 the first half of a dispatch, which others then wait for run its second
+//   half refused                              a call with a bad argument; answers its refusal canary bytes= arena
+//   memory of the group with a pattern check                                the pattern of all canaries, and that none
+//   changed poke what=                           see tests/fault/poke.hpp
+//
+// and, without arguments unless said: status, close, close_all, close_session, fork, exit code=, _exit code=, setuid
+// uid=
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -23,6 +26,7 @@
 #include <sstream>
 #include <vector>
 
+#include "tests/fault/poke.hpp"
 #include "tests/fault/rank_rounds.hpp"
 #include "tests/support/child_process.hpp"
 
@@ -88,6 +92,8 @@ class Program {
                                                             {"use", &Program::use},
                                                             {"round", &Program::round},
                                                             {"plan", &Program::plan},
+                                                            {"run", &Program::run_planned},
+                                                            {"poke", &Program::poke_words},
                                                             {"refused", &Program::refused},
                                                             {"canary", &Program::canary},
                                                             {"check", &Program::check_canaries},
@@ -163,6 +169,13 @@ class Program {
     auto [rows, handle] = member().group->plan(member().planned->args());
     member().handles.push_back(std::move(handle));
     return std::to_string(rows);
+  }
+  std::string run_planned(const Words&) {
+    return std::to_string(member().group->run(member().handles.back(), nullptr, 0).row_count);
+  }
+  std::string poke_words(const Words& words) {
+    poke(member().config, words.at("what"));
+    return {};
   }
   std::string refused(const Words&) {
     auto args = make<rh_dispatch_args>();

@@ -210,7 +210,8 @@ RH_API rh_status rh_dispatch_run(rh_group* group, rh_handle* handle, void* out, 
                                  rh_dispatch_result* result, rh_event** event);
 
 /* Ends this rank's use of the routing and frees what belongs to the handle. The handle ends on every rank with this
- * rank's next operation. NULL is allowed. */
+ * rank's next operation. A dispatch that was planned and not run goes through, for the others; its rows are dropped.
+ * NULL is allowed. */
 RH_API rh_status rh_handle_release(rh_handle* handle);
 
 /* ---- combine ---- */
