@@ -131,6 +131,7 @@ void LocalGroup::on_map(const MapMessage& map) {
     return on_refused({Code::protocol, "the coordinator's map does not fit what was joined"});
   }
   domain_ = *own;
+  has_left_.assign(params_.ranks, false);
   shape_ = std::make_shared<const ipc::GroupShape>(params_, ipc::GroupMap{map.epoch, map.domain_of_rank});
   domain_lost_.assign(daemons_.size(), false);
   connected_.assign(daemons_.size(), false);

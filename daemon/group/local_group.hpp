@@ -151,14 +151,18 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   void harden(const Status& reason, std::uint16_t rank);
   void on_frozen(std::uint16_t domain, const FrozenMessage& frozen);
   void on_left(const LeftMessage& left);
+  [[nodiscard]] bool believable(const LeftMessage& left);
   void note_left(const LeftMessage& left);
   void end_when_drained();
   [[nodiscard]] std::string left_text() const;
   void poison_now();
+  void finish_poisoned(const Status& reason, std::uint16_t rank);
+  void keep_poisoned();
   void finish(const Status& reason);
   void release_quiet();
   void close_rails_if_done();
   [[nodiscard]] bool between_operations(std::uint32_t rank) const;
+  [[nodiscard]] std::uint64_t published_by_all() const;
   [[nodiscard]] std::uint64_t completed_here() const;
   [[nodiscard]] std::string who(std::uint32_t rank) const;
 
@@ -200,6 +204,8 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   std::uint16_t freeze_rank_ = ipc::Poison::kNoRank;
   std::vector<std::optional<std::uint64_t>> frozen_at_;  // by domain
   bool poisoned_ = false;
+  ipc::Poison poison_;               // as the ranks were told; code ok = not yet
+  std::vector<bool> has_left_;       // by rank; the words that say so belong to the ranks, too
   std::optional<LeftMessage> left_;  // the first rank that left; `completed` is the latest of all
   bool drain_rails_ = false;
   std::vector<bool> domain_lost_;

@@ -1,0 +1,197 @@
+// One group of one daemon, without processes, RPC or network: what its ranks and the other daemons say is played.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "daemon/group/local_group.hpp"
+#include "ipc/layout/rings.hpp"
+
+namespace railhead::daemon {
+namespace {
+
+using testing::HasSubstr;
+
+mesh::HostId host(std::uint8_t n) {
+  mesh::HostId id;
+  id.bytes[0] = n;
+  return id;
+}
+
+// Takes everything, does nothing.
+class IdleProxy final : public Proxy {
+ public:
+  void open_group(GroupRails) override {}
+  void connect_group(const GroupKey&, std::uint16_t, WireOffer) override {}
+  void close_group(const GroupKey&, CloseMode) override {}
+  void peer_quiesced(const GroupKey&, std::uint16_t, std::vector<std::pair<std::uint16_t, std::uint64_t>>) override {}
+  void peer_lost(const HostId&, const Status&) override {}
+  [[nodiscard]] int bell() const override { return -1; }
+  [[nodiscard]] std::string fabric_address() const override { return {}; }
+  void report(std::function<void(ProxyReport)>) override {}
+};
+
+// Ranks of host 1, which coordinates, and of host 2; the id is of host 1.
+class LocalGroupTest : public testing::Test {
+ protected:
+  // domain_of_rank: 0 = here, 1 = at host 2.
+  void join(std::vector<std::uint16_t> domain_of_rank) {
+    params_.ranks = static_cast<std::uint32_t>(domain_of_rank.size());
+    params_.experts = 2 * params_.ranks;
+    params_.hidden = 64;
+    params_.topk = 2;
+    UniqueId id;
+    id.host = host(1);
+    group_ = std::make_shared<LocalGroup>(id, params_, surroundings());
+    domain_of_rank_ = std::move(domain_of_rank);
+    for (std::uint32_t r = 0; r < params_.ranks; ++r) {
+      if (domain_of_rank_[r] == 0)
+        group_->join(r, {1, 100 + static_cast<std::int32_t>(r)}, params_, [](const auto&) {});
+    }
+  }
+  [[nodiscard]] MapMessage map() const {
+    MapMessage map{7, {{host(1), "here"}}, domain_of_rank_};
+    if (domain_of_rank_.back() == 1) map.daemons.push_back({host(2), "there"});
+    return map;
+  }
+  void attach(std::uint32_t rank) {
+    std::optional<ArenaSegment> rail;
+    if (group_->shape()->domains() > 1) {
+      auto made = ipc::Segment::create("rail", ipc::RailSegmentLayout(*group_->shape(), rank).bytes());
+      ASSERT_TRUE(made);
+      rail = ArenaSegment{ipc::SegmentKind::rail, made->bytes(), ipc::UniqueFd(::dup(made->fd()))};
+      rails_.push_back(std::move(*made));
+    }
+    group_->attach(rank, std::move(rail), [this](const Result<Attached>& attached) {
+      ASSERT_TRUE(attached) << attached.error().message();
+      words_fd_.reset(::dup(attached->group_words));
+    });
+  }
+  void run(std::vector<std::uint16_t> domain_of_rank) {
+    join(std::move(domain_of_rank));
+    say(1, map());
+    for (std::uint32_t r = 0; r < params_.ranks; ++r) {
+      if (domain_of_rank_[r] == 0) attach(r);
+    }
+    if (domain_of_rank_.back() == 1) {
+      group_->rails_opened(std::vector<WireOffer>(2));
+      group_->rails_connected(1, {});
+    }
+    say(1, CommitMessage{});
+    ASSERT_EQ(group_->state(), LocalGroup::State::running);
+    const std::uint64_t bytes = ipc::GroupSegmentLayout(*group_->shape(), 0).bytes();
+    auto mapped =
+        ipc::Segment::map(ipc::UniqueFd(::dup(words_fd_.get())), bytes, ipc::Access::read_write, ipc::Prefault::no);
+    ASSERT_TRUE(mapped);
+    memory_ = std::move(*mapped);
+    words_ = ipc::GroupSegment(memory_.data(), *group_->shape(), 0);
+  }
+  template <class Body>
+  void say(std::uint8_t from, Body body) {
+    group_->on_message(host(from), {group_->id().key, std::move(body)});
+  }
+  void set_progress(std::uint32_t local, std::uint64_t planned, std::uint64_t completed) {
+    ipc::store_relaxed(words_.live(local).planned, planned);
+    ipc::store_relaxed(words_.live(local).completed, completed);
+  }
+  std::uint64_t& poison_word() { return *reinterpret_cast<std::uint64_t*>(memory_.data()); }
+  void pass_time() {
+    for (const auto& task : std::exchange(timers_, {})) task();
+  }
+
+  ipc::GroupParams params_;
+  std::vector<std::uint16_t> domain_of_rank_;
+  std::shared_ptr<LocalGroup> group_;
+  ipc::UniqueFd words_fd_;
+  ipc::Segment memory_;  // the group words, as a rank maps them
+  ipc::GroupSegment words_;
+  std::vector<ipc::Segment> rails_;
+  std::vector<GroupMessage> sent_;
+
+ private:
+  GroupSurroundings surroundings() {
+    GroupSurroundings around;
+    around.host = host(1);
+    around.endpoint = "here";
+    around.log = &log_;
+    around.proxy = &proxy_;
+    around.send = [this](const DaemonEntry&, GroupMessage message) { sent_.push_back(std::move(message)); };
+    around.retain = [](const DaemonEntry&, bool) {};
+    around.after = [this](std::chrono::milliseconds, std::function<void()> task) {
+      timers_.push_back(std::move(task));
+    };
+    around.quota_left = [] { return std::uint64_t{1} << 30; };
+    around.changed = [] {};
+    return around;
+  }
+
+  log::Log log_ = *log::Log::make({"error", "stderr"});
+  IdleProxy proxy_;
+  std::vector<std::function<void()>> timers_;
+};
+
+TEST_F(LocalGroupTest, ARankThatLeavesBetweenOperationsEndsTheGroupWhenTheOthersHaveFinished) {
+  run({0, 0});
+  set_progress(0, 5, 4);
+  set_progress(1, 5, 5);
+  group_->lost(1, "killed");
+  EXPECT_EQ(group_->state(), LocalGroup::State::running);
+  set_progress(0, 5, 5);
+  pass_time();
+  EXPECT_EQ(group_->state(), LocalGroup::State::ended);
+  EXPECT_THAT(group_->end().message(), HasSubstr("rank 1 left the group after op 5"));
+}
+
+TEST_F(LocalGroupTest, AForgedCountOfCompletedOperationsEndsTheGroupAtOnce) {
+  run({0, 0});
+  set_progress(0, 5, 4);
+  set_progress(1, std::uint64_t{1} << 40, std::uint64_t{1} << 40);
+  group_->lost(1, "killed");
+  EXPECT_EQ(group_->state(), LocalGroup::State::ended);
+  EXPECT_EQ(group_->end().code(), Code::rank_lost);
+  EXPECT_THAT(group_->end().message(), HasSubstr("rank 1 (pid 101) lost: killed"));
+  EXPECT_THAT(group_->end().message(), HasSubstr("says 1099511627776, the ranks of this host have published 5"));
+  EXPECT_TRUE(words_.poisoned());
+}
+
+TEST_F(LocalGroupTest, AForgedCountOfAnotherHostEndsTheGroupAtOnce) {
+  run({0, 1});
+  set_progress(0, 5, 4);
+  say(2, LeftMessage{1, std::uint64_t{1} << 40, "killed"});
+  pass_time();  // the other daemon does not answer
+  EXPECT_EQ(group_->state(), LocalGroup::State::ended);
+  EXPECT_THAT(group_->end().message(), HasSubstr("rank 1 lost: killed; its count of completed operations says"));
+}
+
+TEST_F(LocalGroupTest, AFailedPathIsToldAlthoughARankWroteThatNobodyNeedsIt) {
+  run({0, 1});
+  words_.set_left(1, 3);
+  group_->rails_failed(1, ipc::Poison::kNoRank, {Code::peer_lost, "cut"});
+  pass_time();
+  EXPECT_EQ(group_->state(), LocalGroup::State::ended);
+  EXPECT_EQ(group_->end().code(), Code::peer_lost);
+}
+
+TEST_F(LocalGroupTest, APathToRanksThatLeftMayFail) {
+  run({0, 1});
+  set_progress(0, 5, 4);
+  say(2, LeftMessage{1, 5, "closed the group"});
+  group_->rails_failed(1, ipc::Poison::kNoRank, {Code::peer_lost, "cut"});
+  EXPECT_EQ(group_->state(), LocalGroup::State::running);
+}
+
+TEST_F(LocalGroupTest, WhatARankWritesIntoThePoisonWordDoesNotHideTheEnd) {
+  run({0, 0});
+  ipc::store_relaxed(poison_word(), std::uint64_t{1});
+  set_progress(1, 2, 1);
+  group_->lost(1, "killed");
+  ASSERT_EQ(group_->state(), LocalGroup::State::ended);
+  EXPECT_EQ(words_.poison().code, Code::rank_lost);
+  ipc::store_relaxed(poison_word(), std::uint64_t{0});
+  pass_time();
+  EXPECT_EQ(words_.poison().code, Code::rank_lost) << "rank 0 has not acknowledged the end";
+  EXPECT_THAT(words_.poison_text(), HasSubstr("rank 1 (pid 101) lost: killed"));
+}
+
+}  // namespace
+}  // namespace railhead::daemon
