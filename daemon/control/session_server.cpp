@@ -96,9 +96,11 @@ class MemberServer final : public schema::Member::Server {
     if (limit == 0) return promise;
     return promise.exclusiveJoin(
         plane_.timer->afterDelay(limit * kj::MILLISECONDS).then([this, context, limit]() mutable {
-          ipc::fill(context.getResults().initError(),
-                    {Code::timeout, "rank " + std::to_string(rank_) + " waited " + std::to_string(limit) +
-                                        " ms for the other ranks to attach their memory"});
+          ipc::fill(
+              context.getResults().initError(),
+              {Code::timeout, "rank " + std::to_string(rank_) + " waited " + std::to_string(limit) +
+                                  " ms for the other ranks to attach their memory" +
+                                  (group_->missing().empty() ? "" : "; missing: " + rank_list(group_->missing()))});
           group_->lost(rank_, "gave up while the group was being made");
         }));
   }

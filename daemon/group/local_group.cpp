@@ -194,7 +194,12 @@ void LocalGroup::attach(std::uint32_t rank, std::optional<ArenaSegment> rail,
   if (auto mapped = map_rail(*m, rank, std::move(rail)); !mapped) return attached(fail(mapped.error()));
   m->has_attached = true;
   m->attached = std::move(attached);
-  const bool all = std::all_of(members_.begin(), members_.end(), [](const auto& e) { return e.second.has_attached; });
+  AttachingMessage rest;
+  for (const auto& [other, state] : members_) {
+    if (!state.has_attached) rest.ranks.push_back(other);
+  }
+  const bool all = rest.ranks.empty();
+  to_coordinator({id_.key, std::move(rest)});
   if (all) everybody_attached();
 }
 
@@ -297,6 +302,7 @@ void LocalGroup::wired_if_complete() {
 void LocalGroup::on_commit() {
   if (state_ != State::wiring) return;
   state_ = State::running;
+  missing_.clear();
   hold_coordinator(false);
   log_event(log::Level::info, "the group runs");
   for (auto& [rank, m] : members_) {

@@ -137,6 +137,16 @@ ipc::GroupParams small_group(std::uint32_t ranks) {
   return params;
 }
 
+std::string hex_of(const std::vector<std::uint8_t>& bytes) {
+  std::string hex;
+  for (const std::uint8_t byte : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof(digits), "%02x", byte);
+    hex += digits;
+  }
+  return hex;
+}
+
 ipc::UniqueFd memfd(std::uint64_t bytes, unsigned seals, bool fill) {
   ipc::UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   (void)!::ftruncate(fd.get(), static_cast<off_t>(bytes));
@@ -198,6 +208,21 @@ TEST_F(Hostile, ParametersBeyondTheLimitsAreRefused) {
   EXPECT_FALSE((*link)->join(std::vector<std::uint8_t>(100'000, 0xff), 0, small_group(2), 100));
 }
 
+// A rank that joins and then does nothing holds the others up to join_timeout_s, however long they would wait.
+TEST(HostileJoin, ARankThatNeverAttachesIsNamedAtTheDaemonsLimit) {
+  World world(2, {"--join_log_s", "1", "--join_timeout_s", "1"});
+  auto link = DaemonLink::connect({world.host(0).socket(), "hostile"});
+  ASSERT_TRUE(link);
+  auto id = (*link)->unique_id();
+  ASSERT_TRUE(id);
+  world.add_rank(1);
+  world.rank(0).send("join ranks=2 rank=1 join_ms=0 id=" + hex_of(*id));
+  ASSERT_TRUE((*link)->join(*id, 0, small_group(2), 10'000));
+  const Reply reply = world.rank(0).reply();
+  EXPECT_EQ(reply.status, "timeout");
+  EXPECT_THAT(reply.text, HasSubstr("rank 0 to attach its memory (join_timeout_s is 1)"));
+}
+
 // A rank on host 0 that is us, a decent one on host 1.
 class HostileRank : public Hostile {
  protected:
@@ -209,13 +234,7 @@ class HostileRank : public Hostile {
     link_ = std::move(*link);
     auto id = link_->unique_id();
     ASSERT_TRUE(id);
-    std::string hex;
-    for (const std::uint8_t byte : *id) {
-      char digits[3];
-      std::snprintf(digits, sizeof(digits), "%02x", byte);
-      hex += digits;
-    }
-    world_.rank(2).send("join ranks=2 rank=1 id=" + hex);
+    world_.rank(2).send("join ranks=2 rank=1 id=" + hex_of(*id));
     auto joined = link_->join(*id, 0, small_group(2), 10'000);
     ASSERT_TRUE(joined) << joined.error().message();
     proxy_ = joined->proxy;
