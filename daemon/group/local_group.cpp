@@ -210,10 +210,13 @@ Result<void> LocalGroup::map_rail(Member& m, std::uint32_t rank, std::optional<A
     return fail(Code::protocol,
                 "rank " + std::to_string(rank) + " must attach a rail segment of " + std::to_string(bytes) + " bytes");
   }
-  auto mapped = ipc::Segment::map(std::move(rail->fd), bytes, ipc::Access::read_write, ipc::Prefault::yes);
+  auto mapped = ipc::Segment::map(std::move(rail->fd), bytes, ipc::Access::read_write, ipc::Prefault::no);
   if (!mapped) return fail(mapped.error());
   // Both writers have it mapped: no further writable mapping, no hole punching under the NIC.
   if (auto frozen = mapped->freeze_writers(); !frozen) return frozen;
+  // Only now does "all pages are present" last. A page that is absent would be charged to this daemon when touched.
+  if (auto whole = ipc::Segment::verify(mapped->fd(), bytes, ipc::frozen_seals()); !whole) return whole;
+  if (auto present = mapped->prefault(); !present) return present;
   m.rail = std::move(*mapped);
   return {};
 }
