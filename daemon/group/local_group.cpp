@@ -12,6 +12,13 @@
 namespace railhead::daemon {
 namespace {
 
+std::optional<std::uint16_t> find_host(const std::vector<DaemonEntry>& daemons, const mesh::HostId& host) {
+  for (std::size_t d = 0; d < daemons.size(); ++d) {
+    if (daemons[d].host == host) return static_cast<std::uint16_t>(d);
+  }
+  return std::nullopt;
+}
+
 std::uint64_t whole_pages(std::uint64_t bytes) {
   return ipc::align_up(bytes, std::uint64_t{ipc::page_bytes()});
 }
@@ -58,10 +65,7 @@ void LocalGroup::to_others(const std::function<GroupMessage()>& message) {
 }
 
 std::optional<std::uint16_t> LocalGroup::domain_of_host(const mesh::HostId& host) const {
-  for (std::size_t d = 0; d < daemons_.size(); ++d) {
-    if (daemons_[d].host == host) return static_cast<std::uint16_t>(d);
-  }
-  return std::nullopt;
+  return find_host(daemons_, host);
 }
 
 void LocalGroup::join(std::uint32_t rank, Client client, const ipc::GroupParams& params,
@@ -125,12 +129,9 @@ void LocalGroup::on_message(const mesh::HostId& from, GroupMessage message) {
 
 void LocalGroup::on_map(const MapMessage& map) {
   if (state_ != State::joining) return;
+  if (!fits(map)) return on_refused({Code::protocol, "the coordinator's map does not fit what was joined"});
   daemons_ = map.daemons;
-  const auto own = domain_of_host(around_.host);
-  if (!own || !fits(map)) {
-    return on_refused({Code::protocol, "the coordinator's map does not fit what was joined"});
-  }
-  domain_ = *own;
+  domain_ = *domain_of_host(around_.host);
   has_left_.assign(params_.ranks, false);
   shape_ = std::make_shared<const ipc::GroupShape>(params_, ipc::GroupMap{map.epoch, map.domain_of_rank});
   domain_lost_.assign(daemons_.size(), false);
@@ -152,13 +153,14 @@ void LocalGroup::on_map(const MapMessage& map) {
 
 // Every rank has a domain, domains are dense and numbered by their lowest rank, our ranks are in ours.
 bool LocalGroup::fits(const MapMessage& map) const {
-  if (map.domain_of_rank.size() != params_.ranks) return false;
+  const auto own = find_host(map.daemons, around_.host);
+  if (!own || map.domain_of_rank.size() != params_.ranks) return false;
   std::uint16_t next = 0;
   for (std::uint32_t r = 0; r < params_.ranks; ++r) {
     const std::uint16_t domain = map.domain_of_rank[r];
     if (domain > next || domain >= map.daemons.size()) return false;
     if (domain == next) ++next;
-    if ((map.daemons[domain].host == around_.host) != members_.contains(r)) return false;
+    if ((domain == *own) != members_.contains(r)) return false;
   }
   return next == map.daemons.size();
 }

@@ -142,6 +142,20 @@ TEST_F(LocalGroupTest, ARankThatLeavesBetweenOperationsEndsTheGroupWhenTheOthers
   EXPECT_THAT(group_->end().message(), HasSubstr("rank 1 left the group after op 5"));
 }
 
+// The daemons that such a map names have no say.
+TEST_F(LocalGroupTest, AMapThatDoesNotFitIsRefusedAndForgotten) {
+  join({0, 1});
+  MapMessage wrong = map();
+  wrong.domain_of_rank = {1, 0};
+  say(1, wrong);
+  EXPECT_EQ(group_->state(), LocalGroup::State::ended);
+  EXPECT_EQ(group_->end().code(), Code::protocol);
+  say(2, LeftMessage{1, 0, "closed the group"});
+  say(2, FrozenMessage{{Code::aborted, "aborted"}, 1, 0});
+  group_->peer_lost(host(2), {Code::peer_lost, "cut"});
+  EXPECT_TRUE(group_->daemons().empty());
+}
+
 TEST_F(LocalGroupTest, AForgedCountOfCompletedOperationsEndsTheGroupAtOnce) {
   run({0, 0});
   set_progress(0, 5, 4);
