@@ -342,11 +342,12 @@ Result<void> LocalGroup::add_segment(std::uint32_t rank, std::uint8_t id, ArenaS
   }
   const unsigned seals = segment.kind == ipc::SegmentKind::combine ? ipc::frozen_seals() : ipc::size_seals();
   if (auto good = ipc::Segment::verify(segment.fd.get(), segment.bytes, seals); !good) return good;
-  m->arena.emplace(id, std::move(segment));
+  auto fd = std::make_shared<const ipc::UniqueFd>(std::move(segment.fd));
+  m->arena.emplace(id, SharedSegment{segment.kind, segment.bytes, std::move(fd)});
   return {};
 }
 
-Result<const ArenaSegment*> LocalGroup::peer_segment(std::uint32_t asking, std::uint32_t rank, std::uint8_t id) const {
+Result<const SharedSegment*> LocalGroup::peer_segment(std::uint32_t asking, std::uint32_t rank, std::uint8_t id) const {
   if (state_ == State::ended) return fail(end_);
   const auto found = members_.find(rank);
   if (!members_.contains(asking) || found == members_.end()) {

@@ -40,6 +40,12 @@ struct ArenaSegment {
   std::uint64_t bytes = 0;
   ipc::UniqueFd fd;
 };
+// One that is relayed: all capabilities for it stand on one descriptor.
+struct SharedSegment {
+  ipc::SegmentKind kind = ipc::SegmentKind::receive;
+  std::uint64_t bytes = 0;
+  std::shared_ptr<const ipc::UniqueFd> fd;
+};
 
 // The world around a group.
 struct GroupSurroundings {
@@ -71,9 +77,10 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   void join(std::uint32_t rank, Client client, const ipc::GroupParams& params,
             std::function<void(Result<Mapped>)> mapped);
   void withdraw(std::uint32_t rank);  // gave up before the map
+  // `attached` must not throw: the other ranks wait for the same event.
   void attach(std::uint32_t rank, std::optional<ArenaSegment> rail, std::function<void(Result<Attached>)> attached);
   Result<void> add_segment(std::uint32_t rank, std::uint8_t id, ArenaSegment segment);
-  Result<const ArenaSegment*> peer_segment(std::uint32_t asking, std::uint32_t rank, std::uint8_t id) const;
+  Result<const SharedSegment*> peer_segment(std::uint32_t asking, std::uint32_t rank, std::uint8_t id) const;
   void leave(std::uint32_t rank);
   void abort(std::uint32_t rank, const Status& reason);
   // The process of a rank has ended (or was evicted): `how` completes "rank 2 (pid 41) ...".
@@ -130,7 +137,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
     bool has_attached = false;
     ipc::Segment rail;
     ipc::Segment rail_words;
-    std::map<std::uint8_t, ArenaSegment> arena;
+    std::map<std::uint8_t, SharedSegment> arena;
   };
 
   // making

@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 #include <random>
 
 #include "client/daemon_link.hpp"
 #include "ipc/layout/group_segment.hpp"
 #include "ipc/layout/rail_words.hpp"
 #include "ipc/layout/rings.hpp"
+#include "ipc/liveness.hpp"
 #include "ipc/pidfd.hpp"
 #include "ipc/rpc.hpp"
 #include "ipc/schema/control.capnp.h"
@@ -183,6 +185,70 @@ TEST_F(Hostile, SegmentsWithWrongSealsSizesOrKindsAreRefused) {
   EXPECT_THAT(offer(SegmentKind::receive, 0, kBytes, sized.get()), HasSubstr("taken"));
   EXPECT_FALSE((*link)->peer_segment(joined->member, 5, 0));
   EXPECT_FALSE((*link)->peer_segment(joined->member, 0, 9));
+}
+
+// A session of our own, whose capabilities are kept as long as the test likes.
+struct BareSession {
+  explicit BareSession(const std::string& socket)
+      : stream(io.provider->getNetwork()
+                   .parseAddress(kj::str("unix:", socket))
+                   .wait(io.waitScope)
+                   ->connect()
+                   .wait(io.waitScope)),
+        rpc(kj::downcast<kj::AsyncCapabilityStream>(*stream), ipc::kMaxFdsPerMessage) {
+    auto request = rpc.bootstrap().castAs<schema::Daemon>().helloRequest();
+    request.initClient().setVersion(ipc::kProtocolVersion);
+    request.setPidfd(ipc::share(ipc::open_own_pidfd()->get()));
+    auto response = request.send().wait(io.waitScope);
+    auto fd = ipc::fetch(response.getWords()).wait(io.waitScope);
+    words = std::move(*Segment::map(std::move(fd), ipc::page_bytes(), ipc::Access::read_write, ipc::Prefault::yes));
+    life.emplace(std::move(*ipc::LivenessOwner::create(*reinterpret_cast<ipc::LivenessCell*>(words.data()))));
+    session = response.getSession();
+  }
+  // The only rank of a group of its own, attached.
+  schema::Member::Client join_alone() {
+    auto id = session.uniqueIdRequest().send().wait(io.waitScope);
+    auto request = session.joinRequest();
+    request.setId(id.getId());
+    ipc::fill(request.initParams(), small_group(1));
+    request.setDeadlineMs(5000);
+    auto member = request.send().wait(io.waitScope).getMember();
+    auto attach = member.attachRequest();
+    attach.setDeadlineMs(5000);
+    attach.send().wait(io.waitScope);
+    return member;
+  }
+
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  kj::Own<kj::AsyncIoStream> stream;
+  capnp::TwoPartyClient rpc;
+  Segment words;
+  std::optional<ipc::LivenessOwner> life;
+  schema::Session::Client session = nullptr;
+};
+
+TEST_F(Hostile, MemoryAskedForAgainAndAgainCostsTheDaemonNothing) {
+  const std::size_t before = world_.host(0).fds();
+  BareSession bare(socket());
+  auto member = bare.join_alone();
+  const auto memory = memfd(ipc::page_bytes(), ipc::size_seals(), true);
+  auto add = member.addSegmentRequest();
+  auto segment = add.initSegment();
+  segment.setBytes(ipc::page_bytes());
+  segment.setFile(ipc::share(memory.get()));
+  add.send().wait(bare.io.waitScope);
+  std::vector<schema::File::Client> kept;
+  std::string refused;
+  for (int i = 0; i < 1000 && refused.empty(); ++i) {
+    auto response = member.peerSegmentRequest().send().wait(bare.io.waitScope);
+    refused = response.getError().getMessage().cStr();
+    if (refused.empty()) kept.push_back(response.getSegment().getFile());
+  }
+  EXPECT_THAT(refused, HasSubstr("256 are allowed"));
+  EXPECT_LT(world_.host(0).fds(), before + 64);
+  kept.clear();
+  auto again = member.peerSegmentRequest().send().wait(bare.io.waitScope);
+  EXPECT_EQ(again.getError().getCode(), 0);
 }
 
 TEST_F(Hostile, ParametersBeyondTheLimitsAreRefused) {
