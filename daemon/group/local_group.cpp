@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/group/control_words.hpp"
 #include "daemon/group/coordinator.hpp"
 #include "ipc/layout/align.hpp"
 #include "ipc/layout/rail_words.hpp"
@@ -254,13 +255,13 @@ Result<void> LocalGroup::make_words() {
     return fail(Code::limit_exceeded, "the group's control words need " + std::to_string(need) +
                                           " bytes, limits.control_bytes leaves " + std::to_string(left));
   }
-  auto words = ipc::Segment::create("railhead-group", group_bytes);
+  auto words = make_control_words("railhead-group", group_bytes);
   if (!words) return fail(words.error());
   words_ = std::move(*words);
   segment_ = ipc::GroupSegment(words_.data(), *shape_, domain_);
   if (shape_->domains() == 1) return {};
   for (auto& [rank, m] : members_) {
-    auto rail_words = ipc::Segment::create("railhead-rail-words", ipc::RailWordsLayout(*shape_, rank).bytes());
+    auto rail_words = make_control_words("railhead-rail-words", ipc::RailWordsLayout(*shape_, rank).bytes());
     if (!rail_words) return fail(rail_words.error());
     m.rail_words = std::move(*rail_words);
   }
@@ -307,6 +308,7 @@ void LocalGroup::wired_if_complete() {
 void LocalGroup::on_commit() {
   if (state_ != State::wiring) return;
   state_ = State::running;
+  ranks_have_words_ = true;
   missing_.clear();
   hold_coordinator(false);
   log_event(log::Level::info, "the group runs");

@@ -113,8 +113,10 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   [[nodiscard]] const std::vector<std::uint32_t>& missing() const { return missing_; }
   [[nodiscard]] const std::vector<DaemonEntry>& daemons() const { return daemons_; }
   [[nodiscard]] std::uint64_t control_bytes() const;
-  // No local rank is left and nothing is mapped: may be forgotten.
+  // No local rank is left, nothing is mapped and nobody looks at the control words: may be forgotten.
   [[nodiscard]] bool empty() const;
+  // The control words stop being ours to pay for. Only when empty; nothing else may be asked of the group then.
+  void take_back_words();
 
   struct MemberView {
     std::uint32_t rank;
@@ -168,6 +170,8 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   void finish(const Status& reason);
   void release_quiet();
   void close_rails_if_done();
+  // Nothing of this rank reads or writes shared memory any more, or ever did.
+  [[nodiscard]] bool is_gone(const Member& member) const { return member.fenced || !ranks_have_words_; }
   [[nodiscard]] bool between_operations(std::uint32_t rank) const;
   [[nodiscard]] std::uint64_t published_by_all() const;
   [[nodiscard]] std::uint64_t completed_here() const;
@@ -201,6 +205,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   bool holds_coordinator_ = false;
   bool holds_links_ = false;
   bool looking_for_quiet_ = false;
+  bool ranks_have_words_ = false;
   bool rails_open_ = false;
   bool rails_in_use_ = false;  // the proxy has our mappings
   bool rails_closing_ = false;

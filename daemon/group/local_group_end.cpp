@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/group/control_words.hpp"
 #include "daemon/group/coordinator.hpp"
 #include "daemon/group/local_group.hpp"
 
@@ -51,15 +52,15 @@ std::uint64_t LocalGroup::completed_here() const {
 
 void LocalGroup::leave(std::uint32_t rank) {
   Member* const m = member(rank);
-  if (m == nullptr || !m->present) return;
-  if (state_ == State::running && !frozen_) {
+  if (m == nullptr) return;
+  if (m->present && state_ == State::running && !frozen_) {
     if (between_operations(rank)) {
       m->present = false;
       soften(rank, "closed the group");
     } else {
       lost(rank, "closed the group in the middle of an operation");
     }
-  } else if (state_ != State::ended && state_ != State::running) {
+  } else if (m->present && state_ != State::ended && state_ != State::running) {
     lost(rank, "left while the group was being made");
   }
   if (Member* const still = member(rank); still != nullptr) {
@@ -107,6 +108,7 @@ void LocalGroup::fenced(std::uint32_t rank) {
   if (m == nullptr) return;
   m->fenced = true;
   release_quiet();
+  around_.changed();
 }
 
 void LocalGroup::soften(std::uint32_t rank, const std::string& how) {
@@ -296,7 +298,7 @@ void LocalGroup::release_quiet() {
   if (state_ != State::ended) return;
   const bool quiet = std::all_of(members_.begin(), members_.end(), [&](const auto& entry) {
     const Member& m = entry.second;
-    if (m.fenced || !segment_.valid()) return true;
+    if (is_gone(m)) return true;
     // acquire: pairs with the release by which the rank said so.
     return ipc::load_acquire(segment_.live(shape_->local_of(entry.first)).quiet) != 0;
   });
@@ -333,7 +335,16 @@ void LocalGroup::rails_closed() {
 
 bool LocalGroup::empty() const {
   if (rails_in_use_) return false;
-  return std::none_of(members_.begin(), members_.end(), [](const auto& e) { return e.second.present; });
+  // A rank that was lost may run on (evicted, or writing a core dump) until its process is gone, and is to find the
+  // poison there.
+  return std::all_of(members_.begin(), members_.end(),
+                     [&](const auto& e) { return !e.second.present && is_gone(e.second); });
+}
+
+void LocalGroup::take_back_words() {
+  segment_ = {};
+  take_back(words_);
+  for (auto& [rank, m] : members_) take_back(m.rail_words);
 }
 
 }  // namespace railhead::daemon

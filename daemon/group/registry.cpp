@@ -193,7 +193,12 @@ void GroupRegistry::end_all(const Status& reason) {
 }
 
 void GroupRegistry::sweep() {
-  std::erase_if(groups_, [](const auto& entry) { return entry.second->empty(); });
+  std::erase_if(groups_, [](const auto& entry) {
+    if (!entry.second->empty()) return false;
+    // Its clients may keep the group itself alive, with a capability.
+    entry.second->take_back_words();
+    return true;
+  });
   forget_coordinators();
   around_.changed();
 }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/group/local_group.hpp"
@@ -205,6 +206,45 @@ TEST_F(LocalGroupTest, WhatARankWritesIntoThePoisonWordDoesNotHideTheEnd) {
   pass_time();
   EXPECT_EQ(words_.poison().code, Code::rank_lost) << "rank 0 has not acknowledged the end";
   EXPECT_THAT(words_.poison_text(), HasSubstr("rank 1 (pid 101) lost: killed"));
+}
+
+std::uint64_t bytes_present(int fd) {
+  struct stat info {};
+  EXPECT_EQ(::fstat(fd, &info), 0);
+  return static_cast<std::uint64_t>(info.st_blocks) * 512;
+}
+
+// A client that keeps its mapping does so at its own cost.
+TEST_F(LocalGroupTest, ThePagesOfTheControlWordsAreGivenBackWhenTheLastRankIsGone) {
+  run({0, 0});
+  EXPECT_NE(::fcntl(words_fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0) << "it would keep the pages";
+  group_->leave(0);
+  EXPECT_FALSE(group_->empty());
+  group_->leave(1);
+  ASSERT_TRUE(group_->empty());
+  EXPECT_EQ(bytes_present(words_fd_.get()), memory_.bytes());
+  group_->take_back_words();
+  EXPECT_EQ(bytes_present(words_fd_.get()), 0U);
+  EXPECT_EQ(group_->control_bytes(), 0U);
+}
+
+// It is evicted, but lives: the reason is there until it has closed the group or ended.
+TEST_F(LocalGroupTest, ALostRankWhoseProcessRunsKeepsTheGroup) {
+  run({0, 0});
+  group_->lost(1, "evicted");
+  group_->leave(0);
+  EXPECT_FALSE(group_->empty());
+  EXPECT_TRUE(words_.poisoned());
+  group_->fenced(1);
+  EXPECT_TRUE(group_->empty());
+}
+
+TEST_F(LocalGroupTest, ALostRankThatClosesAfterwardsKeepsNothing) {
+  run({0, 0});
+  group_->lost(1, "evicted");
+  group_->leave(0);
+  group_->leave(1);
+  EXPECT_TRUE(group_->empty());
 }
 
 }  // namespace
