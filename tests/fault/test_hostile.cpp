@@ -1,5 +1,8 @@
 // Clients that break the protocol, on purpose or not: only their own connection or group ends.
+#include <capnp/message.h>
 #include <capnp/rpc-twoparty.h>
+#include <capnp/rpc.capnp.h>
+#include <capnp/serialize.h>
 #include <fcntl.h>
 #include <kj/async-io.h>
 #include <poll.h>
@@ -83,6 +86,34 @@ TEST_F(Hostile, AMessageOfTwoGigabytesIsNotWaitedFor) {
   std::uint64_t byte = 0;
   // The daemon hangs up (it may say why first).
   while (::recv(fd.get(), &byte, sizeof(byte), 0) > 0) continue;
+}
+
+// Answers that nobody reads are the daemon's memory.
+TEST_F(Hostile, AConnectionThatAsksAndNeverReadsIsClosed) {
+  const ipc::UniqueFd fd = connect_to(socket());
+  ASSERT_TRUE(fd);
+  constexpr std::size_t kFarTooMuch = std::size_t{32} << 20;
+  std::uint32_t question = 0;
+  std::size_t sent = 0;
+  bool hung_up = false;
+  while (!hung_up && sent < kFarTooMuch) {
+    std::vector<kj::byte> batch;
+    for (int i = 0; i < 500; ++i) {
+      capnp::MallocMessageBuilder message;
+      message.initRoot<capnp::rpc::Message>().initBootstrap().setQuestionId(question++);
+      const auto words = capnp::messageToFlatArray(message);
+      batch.insert(batch.end(), words.asBytes().begin(), words.asBytes().end());
+    }
+    for (std::size_t at = 0; !hung_up && at < batch.size();) {
+      const auto some = ::send(fd.get(), batch.data() + at, batch.size() - at, MSG_NOSIGNAL);
+      hung_up = some <= 0;
+      at += hung_up ? 0 : static_cast<std::size_t>(some);
+    }
+    sent += batch.size();
+  }
+  EXPECT_TRUE(hung_up) << sent << " bytes of questions taken";
+  EXPECT_TRUE(
+      eventually([&] { return world_.host(0).log().find("bytes of answers wait to be read") != std::string::npos; }));
 }
 
 // It holds a descriptor of the daemon, which others may need.
