@@ -5,6 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
 #include "daemon/group/local_group.hpp"
 #include "ipc/layout/rings.hpp"
 
@@ -206,6 +211,35 @@ TEST_F(LocalGroupTest, WhatARankWritesIntoThePoisonWordDoesNotHideTheEnd) {
   pass_time();
   EXPECT_EQ(words_.poison().code, Code::rank_lost) << "rank 0 has not acknowledged the end";
   EXPECT_THAT(words_.poison_text(), HasSubstr("rank 1 (pid 101) lost: killed"));
+}
+
+// The owner takes pages out of its rail while the daemon takes it over: that is refused or comes too late. A page that
+// came back would be one that the daemon paid for.
+TEST_F(LocalGroupTest, ARailWithHolesIsNotTakenOver) {
+  for (int delay = 0; delay < 200; ++delay) {
+    join({0, 1});
+    say(1, map());
+    auto rail = ipc::Segment::create("rail", ipc::RailSegmentLayout(*group_->shape(), 0).bytes());
+    ASSERT_TRUE(rail);
+    std::memset(rail->data(), 0x55, rail->bytes());
+    std::atomic<bool> go = false;
+    std::thread owner([&] {
+      while (!go) continue;
+      for (int i = 0; i < delay * 10; ++i) (void)go.load();
+      const auto page = static_cast<off_t>(ipc::page_bytes());
+      auto at = static_cast<off_t>(rail->bytes());
+      while (at > 0 && ::fallocate(rail->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at -= page, page) == 0)
+        continue;
+    });
+    bool refused = false;
+    ArenaSegment offer{ipc::SegmentKind::rail, rail->bytes(), ipc::UniqueFd(::dup(rail->fd()))};
+    go = true;
+    group_->attach(0, std::move(offer), [&](const Result<Attached>& attached) { refused = !attached; });
+    owner.join();
+    if (refused) continue;
+    const auto bytes = rail->span();
+    ASSERT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0x55}; })) << delay;
+  }
 }
 
 std::uint64_t bytes_present(int fd) {
