@@ -65,7 +65,7 @@ int fallocate_retrying(int fd, std::size_t offset, std::size_t bytes) {
 }
 
 // Enters present pages into our page table; reading is enough where the kernel (before 5.14) cannot be asked.
-int prefault(std::byte* data, std::size_t bytes, Access access) {
+int enter_pages(std::byte* data, std::size_t bytes, Access access) {
   const int advice = access == Access::read_write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
   int rc = 0;
   do {
@@ -91,7 +91,7 @@ Result<void> populate(std::string_view name, int fd, std::byte* data, std::size_
       if (const int error = fallocate_retrying(fd, at, step))
         return fail(step_failure(name, bytes, "fallocate", error));
     }
-    if (const int error = prefault(data + at, step, Access::read_write)) {
+    if (const int error = enter_pages(data + at, step, Access::read_write)) {
       return fail(step_failure(name, bytes, "populate", error));
     }
   }
@@ -187,11 +187,16 @@ Result<Segment> Segment::map(UniqueFd fd, std::size_t bytes, Access access, Pref
   }
   Segment segment(std::move(fd), static_cast<std::byte*>(address), bytes, access);
   if (prefaulting == Prefault::yes) {
-    if (const int error = prefault(segment.data(), bytes, access)) {
-      return fail(system_status("prefaulting passed memory of " + std::to_string(bytes) + " bytes", error));
-    }
+    if (const auto present = segment.prefault(); !present) return fail(present.error());
   }
   return segment;
+}
+
+Result<void> Segment::prefault() const {
+  if (const int error = enter_pages(data_, bytes_, access_)) {
+    return fail(system_status("prefaulting passed memory of " + std::to_string(bytes_) + " bytes", error));
+  }
+  return {};
 }
 
 Result<void> Segment::verify(int fd, std::size_t expected_bytes, unsigned required_seals) {

@@ -50,6 +50,8 @@ class Segment {
 
   // To be called when all its writers have mapped it: adds F_SEAL_FUTURE_WRITE, then F_SEAL_SEAL. Idempotent.
   Result<void> freeze_writers();
+  // What Prefault::yes does, later.
+  [[nodiscard]] Result<void> prefault() const;
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   // Keeps the mapping only: a peer that maps many segments need not hold as many descriptors.

@@ -60,7 +60,7 @@ struct Config {
   std::string host_id_file;
   std::int64_t slow_after_s = 5;
   std::int64_t join_log_s = 5;
-  std::int64_t join_timeout_s = 0;
+  std::int64_t join_timeout_s = 1800;
   std::int64_t drain_s = 30;
   LogSection log;
   MeshSection mesh;

@@ -1,12 +1,12 @@
 #include "daemon/control/control_thread.hpp"
 
-#include <capnp/rpc-twoparty.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "daemon/control/connection.hpp"
 #include "daemon/control/snapshot.hpp"
 #include "daemon/control/waits.hpp"
 
@@ -19,29 +19,6 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kSlowLook = 1s;
 constexpr auto kPrivateFirst = 10s;  // for the first session of a private daemon
 constexpr auto kStopLook = 20ms;
-
-// Of one message of a client; the largest that makes sense, a join with an expert map, has 256 KiB. Larger ones are not
-// even received.
-constexpr std::uint64_t kMostWords = (2U << 20) / sizeof(capnp::word);
-
-capnp::ReaderOptions client_limits() {
-  capnp::ReaderOptions options;
-  options.traversalLimitInWords = kMostWords;
-  return options;
-}
-
-// One client connection: the RPC system and what it stands on.
-struct Connection {
-  kj::Own<kj::AsyncIoStream> stream;
-  capnp::TwoPartyVatNetwork network;
-  capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
-
-  Connection(kj::Own<kj::AsyncIoStream> s, schema::Daemon::Client bootstrap)
-      : stream(kj::mv(s)),
-        network(kj::downcast<kj::AsyncCapabilityStream>(*stream), ipc::kMaxFdsPerMessage,
-                capnp::rpc::twoparty::Side::SERVER, client_limits()),
-        rpc(capnp::makeRpcServer(network, kj::mv(bootstrap))) {}
-};
 
 // A pidfd being watched: the descriptor outlives its observer.
 struct ExitWatch {
@@ -143,10 +120,17 @@ kj::Promise<void> ControlThread::accept_loop() {
       .then([this](kj::AuthenticatedStream accepted) {
         auto closing = kj::newPromiseAndFulfiller<void>();
         const auto close = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(closing.fulfiller));
+        const Credentials who = credentials_of(*accepted.peerIdentity);
         auto connection = kj::heap<Connection>(
-            kj::mv(accepted.stream),
-            make_daemon_server(plane_, credentials_of(*accepted.peerIdentity), [close] { (*close)->fulfill(); }));
-        auto gone = connection->network.onDisconnect().exclusiveJoin(kj::mv(closing.promise));
+            kj::mv(accepted.stream), make_daemon_server(plane_, who, [close] { (*close)->fulfill(); }),
+            [this, who, close](std::size_t waiting) {
+              parts_.log->warning("the connection of pid " + std::to_string(who.pid) +
+                                  " is closed: it asks on and on, " + std::to_string(waiting) +
+                                  " bytes of answers wait to be read, " + std::to_string(Connection::kMostWaiting) +
+                                  " may");
+              (*close)->fulfill();
+            });
+        auto gone = connection->on_disconnect().exclusiveJoin(kj::mv(closing.promise));
         tasks_.add(gone.attach(kj::mv(connection)));
       })
       .catch_([this](kj::Exception&& e) {

@@ -19,6 +19,24 @@ kj::Promise<ArenaSegment> fetch_segment(schema::Segment::Reader in) {
   });
 }
 
+// A segment of another rank, for as long as the client keeps the capability.
+class SharedFile final : public schema::File::Server {
+ public:
+  SharedFile(std::shared_ptr<const ipc::UniqueFd> fd, std::shared_ptr<std::uint32_t> live)
+      : fd_(std::move(fd)), live_(std::move(live)) {
+    ++*live_;
+  }
+  ~SharedFile() noexcept { --*live_; }
+  kj::Maybe<int> getFd() override { return fd_->get(); }
+
+ private:
+  std::shared_ptr<const ipc::UniqueFd> fd_;
+  std::shared_ptr<std::uint32_t> live_;
+};
+
+// The library lets go of each as soon as it has its descriptor.
+constexpr std::uint32_t kMostLiveFiles = 256;
+
 class MemberServer final : public schema::Member::Server {
  public:
   MemberServer(ControlPlane& plane, std::shared_ptr<Session> session, std::shared_ptr<LocalGroup> group,
@@ -53,11 +71,19 @@ class MemberServer final : public schema::Member::Server {
       ipc::fill(context.getResults().initError(), found.error());
       return kj::READY_NOW;
     }
+    if (*live_files_ >= kMostLiveFiles) {
+      ipc::fill(
+          context.getResults().initError(),
+          {Code::limit_exceeded, "rank " + std::to_string(rank_) + " keeps " + std::to_string(*live_files_) +
+                                     " capabilities for memory of other ranks, " + std::to_string(kMostLiveFiles) +
+                                     " are allowed: drop those that are mapped"});
+      return kj::READY_NOW;
+    }
     auto out = context.getResults().initSegment();
     out.setKind(static_cast<std::uint8_t>((*found)->kind));
     out.setId(params.getId());
     out.setBytes((*found)->bytes);
-    out.setFile(ipc::share((*found)->fd.get()));
+    out.setFile(kj::heap<SharedFile>((*found)->fd, live_files_));
     return kj::READY_NOW;
   }
 
@@ -81,13 +107,9 @@ class MemberServer final : public schema::Member::Server {
     auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
     group_->attach(rank_, std::move(rail), [context, fulfiller](Result<Attached> attached) mutable {
       if (!(*fulfiller)->isWaiting()) return;
-      if (!attached) {
-        ipc::fill(context.getResults().initError(), attached.error());
-      } else {
-        auto out = context.getResults();
-        out.setGroupWords(ipc::share(attached->group_words));
-        if (attached->rail_words >= 0) out.setRailWords(ipc::share(attached->rail_words));
-        out.setGeneration(attached->generation);
+      // No descriptor left, for one: this rank's trouble alone.
+      KJ_IF_MAYBE (thrown, kj::runCatchingExceptions([&] { answer(context, attached); })) {
+        ipc::fill(context.getResults().initError(), {Code::unavailable, thrown->getDescription().cStr()});
       }
       (*fulfiller)->fulfill();
     });
@@ -96,17 +118,28 @@ class MemberServer final : public schema::Member::Server {
     if (limit == 0) return promise;
     return promise.exclusiveJoin(
         plane_.timer->afterDelay(limit * kj::MILLISECONDS).then([this, context, limit]() mutable {
-          ipc::fill(context.getResults().initError(),
-                    {Code::timeout, "rank " + std::to_string(rank_) + " waited " + std::to_string(limit) +
-                                        " ms for the other ranks to attach their memory"});
+          ipc::fill(
+              context.getResults().initError(),
+              {Code::timeout, "rank " + std::to_string(rank_) + " waited " + std::to_string(limit) +
+                                  " ms for the other ranks to attach their memory" +
+                                  (group_->missing().empty() ? "" : "; missing: " + rank_list(group_->missing()))});
           group_->lost(rank_, "gave up while the group was being made");
         }));
+  }
+
+  static void answer(AttachContext context, const Result<Attached>& attached) {
+    if (!attached) return ipc::fill(context.getResults().initError(), attached.error());
+    auto out = context.getResults();
+    out.setGroupWords(ipc::share(attached->group_words));
+    if (attached->rail_words >= 0) out.setRailWords(ipc::share(attached->rail_words));
+    out.setGeneration(attached->generation);
   }
 
   ControlPlane& plane_;
   std::shared_ptr<Session> session_;
   std::shared_ptr<LocalGroup> group_;
   std::uint32_t rank_;
+  std::shared_ptr<std::uint32_t> live_files_ = std::make_shared<std::uint32_t>(0);
 };
 
 class SessionServer final : public schema::Session::Server {

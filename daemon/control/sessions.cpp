@@ -1,6 +1,12 @@
 #include "daemon/control/sessions.hpp"
 
+#include "daemon/group/control_words.hpp"
+
 namespace railhead::daemon {
+
+Session::~Session() {
+  take_back(words);
+}
 
 Result<std::shared_ptr<Session>> SessionTable::open(std::int32_t pid, std::uint32_t uid, std::string job,
                                                     std::string build, ipc::UniqueFd pidfd) {
@@ -8,7 +14,7 @@ Result<std::shared_ptr<Session>> SessionTable::open(std::int32_t pid, std::uint3
     return fail(Code::limit_exceeded,
                 std::to_string(sessions_.size()) + " sessions, limits.sessions is " + std::to_string(most_));
   }
-  auto words = ipc::Segment::create("railhead-session", ipc::page_bytes());
+  auto words = make_control_words("railhead-session", ipc::page_bytes());
   if (!words) return fail(words.error());
   auto session = std::make_shared<Session>();
   session->id = next_++;

@@ -18,6 +18,11 @@
 namespace railhead::daemon {
 
 struct Session {
+  Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
   std::uint32_t id = 0;
   std::int32_t pid = 0;  // as the kernel sees it from here; 0 = in a namespace that is not visible
   std::uint32_t uid = 0;

@@ -39,18 +39,17 @@ Json group_line(const LocalGroup& group, const std::string& text) {
 // What a group that is being made waits for.
 Json making(const LocalGroup& group) {
   const auto& missing = group.missing();
-  switch (group.state()) {
-    case LocalGroup::State::joining: break;
-    case LocalGroup::State::attaching:
-      return group_line(group, "all ranks joined; the ranks of this host have yet to attach their memory");
-    default: return group_line(group, "waits for the rails to the other hosts, and for their ranks");
+  const bool joining = group.state() == LocalGroup::State::joining;
+  if (!missing.empty()) {
+    Json line = group_line(group, "waits for " + named_ranks(missing) + (joining ? " to join" : " to attach memory"));
+    line["missing"] = missing;
+    return line;
   }
-  if (missing.empty())
-    return group_line(group, "waits for its ranks to join; its coordinator has not said yet for which");
-  Json line = group_line(
-      group, std::string("waits for rank") + (missing.size() == 1 ? " " : "s ") + rank_list(missing) + " to join");
-  line["missing"] = missing;
-  return line;
+  if (joining) return group_line(group, "waits for its ranks to join; its coordinator has not said yet for which");
+  if (group.state() == LocalGroup::State::attaching) {
+    return group_line(group, "all ranks joined; the ranks of this host have yet to attach their memory");
+  }
+  return group_line(group, "waits for the rails to the other hosts, and for their ranks");
 }
 
 // An ended group stays until its ranks have closed it or their processes are gone.

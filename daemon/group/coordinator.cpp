@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <utility>
 
 #include "daemon/group/unique_id.hpp"
@@ -60,6 +59,10 @@ std::string rank_list(const std::vector<std::uint32_t>& ranks) {
   return out;
 }
 
+std::string named_ranks(const std::vector<std::uint32_t>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + rank_list(ranks);
+}
+
 void Coordinator::on_join(const mesh::HostId& from, const JoinMessage& join) {
   const DaemonEntry daemon{from, join.endpoint};
   const auto refuse_one = [&](Code code, std::string reason) {
@@ -103,6 +106,10 @@ void Coordinator::on_withdraw(const mesh::HostId& from, std::uint32_t rank) {
   }
 }
 
+void Coordinator::on_attaching(const mesh::HostId& from, const std::vector<std::uint32_t>& ranks) {
+  if (state_ == State::wiring && daemons_.contains(from)) attaching_[from] = {ranks.begin(), ranks.end()};
+}
+
 void Coordinator::on_wired(const mesh::HostId& from) {
   if (state_ != State::wiring || !daemons_.contains(from)) return;
   wired_[from] = true;
@@ -129,6 +136,37 @@ void Coordinator::refuse(const Status& reason) {
 }
 
 std::vector<std::uint32_t> Coordinator::missing() const {
+  if (state_ == State::collecting) return not_joined();
+  return state_ == State::wiring ? not_attached() : std::vector<std::uint32_t>();
+}
+
+std::string Coordinator::waits_for() const {
+  const auto ranks = missing();
+  if (state_ == State::collecting) return ranks.empty() ? "" : named_ranks(ranks) + " to join";
+  if (!ranks.empty()) return named_ranks(ranks) + " to attach " + (ranks.size() == 1 ? "its" : "their") + " memory";
+  const auto unwired = not_wired();
+  return unwired.empty() ? "" : "the paths to the daemons of " + named_ranks(unwired);
+}
+
+std::vector<std::uint32_t> Coordinator::not_attached() const {
+  std::vector<std::uint32_t> out;
+  for (const auto& [rank, joined] : joined_) {
+    if (wired_.contains(joined.daemon.host)) continue;
+    const auto said = attaching_.find(joined.daemon.host);
+    if (said == attaching_.end() || said->second.contains(rank)) out.push_back(rank);
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> Coordinator::not_wired() const {
+  std::vector<std::uint32_t> out;
+  for (const auto& [rank, joined] : joined_) {
+    if (!wired_.contains(joined.daemon.host)) out.push_back(rank);
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> Coordinator::not_joined() const {
   std::vector<std::uint32_t> out;
   if (joined_.empty()) return out;
   for (std::uint32_t r = 0; r < joined_.begin()->second.params.ranks; ++r) {
@@ -138,7 +176,7 @@ std::vector<std::uint32_t> Coordinator::missing() const {
 }
 
 void Coordinator::announce_missing() {
-  if (state_ != State::collecting) return;
+  if (finished()) return;
   send_all([&] { return GroupMessage{key_, MissingMessage{missing()}}; });
 }
 

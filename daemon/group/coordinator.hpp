@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ class Coordinator {
 
   void on_join(const mesh::HostId& from, const JoinMessage& join);
   void on_withdraw(const mesh::HostId& from, std::uint32_t rank);
+  // The ranks of that host that have not attached their memory yet.
+  void on_attaching(const mesh::HostId& from, const std::vector<std::uint32_t>& ranks);
   void on_wired(const mesh::HostId& from);
   // Before the commit that refuses the group for everybody; afterwards the participants see to it themselves.
   void on_lost(const mesh::HostId& host, const std::string& reason);
@@ -34,8 +37,10 @@ class Coordinator {
   [[nodiscard]] bool finished() const noexcept { return state_ == State::committed || state_ == State::refused; }
   [[nodiscard]] bool unused() const noexcept { return state_ == State::collecting && joined_.empty(); }
   [[nodiscard]] bool waits_for_ranks() const noexcept { return state_ == State::collecting; }
-  // Ranks that have not joined; empty when the number of ranks is not known yet.
+  // Ranks that have not joined, then those that have not attached; empty when the number of ranks is not known yet.
   [[nodiscard]] std::vector<std::uint32_t> missing() const;
+  // What a sentence says about them, or about the daemons that are not connected; empty before the first join.
+  [[nodiscard]] std::string waits_for() const;
   // Tells every participant who is missing.
   void announce_missing();
 
@@ -46,6 +51,10 @@ class Coordinator {
     ipc::GroupParams params;
   };
 
+  [[nodiscard]] std::vector<std::uint32_t> not_joined() const;
+  // All of a host whose daemon has not said anything yet.
+  [[nodiscard]] std::vector<std::uint32_t> not_attached() const;
+  [[nodiscard]] std::vector<std::uint32_t> not_wired() const;
   [[nodiscard]] std::string compare() const;
   void fix_map();
   void send_all(const std::function<GroupMessage()>& message);
@@ -57,10 +66,13 @@ class Coordinator {
   Status refusal_;
   std::map<std::uint32_t, Joined> joined_;  // by rank
   std::map<mesh::HostId, DaemonEntry> daemons_;
+  std::map<mesh::HostId, std::set<std::uint32_t>> attaching_;
   std::map<mesh::HostId, bool> wired_;
 };
 
 // "3, 5-8 and 12"
 std::string rank_list(const std::vector<std::uint32_t>& ranks);
+// The same with "rank " or "ranks " before it.
+std::string named_ranks(const std::vector<std::uint32_t>& ranks);
 
 }  // namespace railhead::daemon

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/group/control_words.hpp"
 #include "daemon/group/coordinator.hpp"
 #include "ipc/layout/align.hpp"
 #include "ipc/layout/rail_words.hpp"
@@ -11,6 +12,13 @@
 
 namespace railhead::daemon {
 namespace {
+
+std::optional<std::uint16_t> find_host(const std::vector<DaemonEntry>& daemons, const mesh::HostId& host) {
+  for (std::size_t d = 0; d < daemons.size(); ++d) {
+    if (daemons[d].host == host) return static_cast<std::uint16_t>(d);
+  }
+  return std::nullopt;
+}
 
 std::uint64_t whole_pages(std::uint64_t bytes) {
   return ipc::align_up(bytes, std::uint64_t{ipc::page_bytes()});
@@ -58,10 +66,7 @@ void LocalGroup::to_others(const std::function<GroupMessage()>& message) {
 }
 
 std::optional<std::uint16_t> LocalGroup::domain_of_host(const mesh::HostId& host) const {
-  for (std::size_t d = 0; d < daemons_.size(); ++d) {
-    if (daemons_[d].host == host) return static_cast<std::uint16_t>(d);
-  }
-  return std::nullopt;
+  return find_host(daemons_, host);
 }
 
 void LocalGroup::join(std::uint32_t rank, Client client, const ipc::GroupParams& params,
@@ -125,12 +130,10 @@ void LocalGroup::on_message(const mesh::HostId& from, GroupMessage message) {
 
 void LocalGroup::on_map(const MapMessage& map) {
   if (state_ != State::joining) return;
+  if (!fits(map)) return on_refused({Code::protocol, "the coordinator's map does not fit what was joined"});
   daemons_ = map.daemons;
-  const auto own = domain_of_host(around_.host);
-  if (!own || !fits(map)) {
-    return on_refused({Code::protocol, "the coordinator's map does not fit what was joined"});
-  }
-  domain_ = *own;
+  domain_ = *domain_of_host(around_.host);
+  has_left_.assign(params_.ranks, false);
   shape_ = std::make_shared<const ipc::GroupShape>(params_, ipc::GroupMap{map.epoch, map.domain_of_rank});
   domain_lost_.assign(daemons_.size(), false);
   connected_.assign(daemons_.size(), false);
@@ -151,13 +154,14 @@ void LocalGroup::on_map(const MapMessage& map) {
 
 // Every rank has a domain, domains are dense and numbered by their lowest rank, our ranks are in ours.
 bool LocalGroup::fits(const MapMessage& map) const {
-  if (map.domain_of_rank.size() != params_.ranks) return false;
+  const auto own = find_host(map.daemons, around_.host);
+  if (!own || map.domain_of_rank.size() != params_.ranks) return false;
   std::uint16_t next = 0;
   for (std::uint32_t r = 0; r < params_.ranks; ++r) {
     const std::uint16_t domain = map.domain_of_rank[r];
     if (domain > next || domain >= map.daemons.size()) return false;
     if (domain == next) ++next;
-    if ((map.daemons[domain].host == around_.host) != members_.contains(r)) return false;
+    if ((domain == *own) != members_.contains(r)) return false;
   }
   return next == map.daemons.size();
 }
@@ -193,7 +197,12 @@ void LocalGroup::attach(std::uint32_t rank, std::optional<ArenaSegment> rail,
   if (auto mapped = map_rail(*m, rank, std::move(rail)); !mapped) return attached(fail(mapped.error()));
   m->has_attached = true;
   m->attached = std::move(attached);
-  const bool all = std::all_of(members_.begin(), members_.end(), [](const auto& e) { return e.second.has_attached; });
+  AttachingMessage rest;
+  for (const auto& [other, state] : members_) {
+    if (!state.has_attached) rest.ranks.push_back(other);
+  }
+  const bool all = rest.ranks.empty();
+  to_coordinator({id_.key, std::move(rest)});
   if (all) everybody_attached();
 }
 
@@ -204,10 +213,13 @@ Result<void> LocalGroup::map_rail(Member& m, std::uint32_t rank, std::optional<A
     return fail(Code::protocol,
                 "rank " + std::to_string(rank) + " must attach a rail segment of " + std::to_string(bytes) + " bytes");
   }
-  auto mapped = ipc::Segment::map(std::move(rail->fd), bytes, ipc::Access::read_write, ipc::Prefault::yes);
+  auto mapped = ipc::Segment::map(std::move(rail->fd), bytes, ipc::Access::read_write, ipc::Prefault::no);
   if (!mapped) return fail(mapped.error());
   // Both writers have it mapped: no further writable mapping, no hole punching under the NIC.
   if (auto frozen = mapped->freeze_writers(); !frozen) return frozen;
+  // Only now does "all pages are present" last. A page that is absent would be charged to this daemon when touched.
+  if (auto whole = ipc::Segment::verify(mapped->fd(), bytes, ipc::frozen_seals()); !whole) return whole;
+  if (auto present = mapped->prefault(); !present) return present;
   m.rail = std::move(*mapped);
   return {};
 }
@@ -243,13 +255,13 @@ Result<void> LocalGroup::make_words() {
     return fail(Code::limit_exceeded, "the group's control words need " + std::to_string(need) +
                                           " bytes, limits.control_bytes leaves " + std::to_string(left));
   }
-  auto words = ipc::Segment::create("railhead-group", group_bytes);
+  auto words = make_control_words("railhead-group", group_bytes);
   if (!words) return fail(words.error());
   words_ = std::move(*words);
   segment_ = ipc::GroupSegment(words_.data(), *shape_, domain_);
   if (shape_->domains() == 1) return {};
   for (auto& [rank, m] : members_) {
-    auto rail_words = ipc::Segment::create("railhead-rail-words", ipc::RailWordsLayout(*shape_, rank).bytes());
+    auto rail_words = make_control_words("railhead-rail-words", ipc::RailWordsLayout(*shape_, rank).bytes());
     if (!rail_words) return fail(rail_words.error());
     m.rail_words = std::move(*rail_words);
   }
@@ -296,6 +308,8 @@ void LocalGroup::wired_if_complete() {
 void LocalGroup::on_commit() {
   if (state_ != State::wiring) return;
   state_ = State::running;
+  ranks_have_words_ = true;
+  missing_.clear();
   hold_coordinator(false);
   log_event(log::Level::info, "the group runs");
   for (auto& [rank, m] : members_) {
@@ -330,11 +344,12 @@ Result<void> LocalGroup::add_segment(std::uint32_t rank, std::uint8_t id, ArenaS
   }
   const unsigned seals = segment.kind == ipc::SegmentKind::combine ? ipc::frozen_seals() : ipc::size_seals();
   if (auto good = ipc::Segment::verify(segment.fd.get(), segment.bytes, seals); !good) return good;
-  m->arena.emplace(id, std::move(segment));
+  auto fd = std::make_shared<const ipc::UniqueFd>(std::move(segment.fd));
+  m->arena.emplace(id, SharedSegment{segment.kind, segment.bytes, std::move(fd)});
   return {};
 }
 
-Result<const ArenaSegment*> LocalGroup::peer_segment(std::uint32_t asking, std::uint32_t rank, std::uint8_t id) const {
+Result<const SharedSegment*> LocalGroup::peer_segment(std::uint32_t asking, std::uint32_t rank, std::uint8_t id) const {
   if (state_ == State::ended) return fail(end_);
   const auto found = members_.find(rank);
   if (!members_.contains(asking) || found == members_.end()) {

@@ -40,6 +40,12 @@ struct ArenaSegment {
   std::uint64_t bytes = 0;
   ipc::UniqueFd fd;
 };
+// One that is relayed: all capabilities for it stand on one descriptor.
+struct SharedSegment {
+  ipc::SegmentKind kind = ipc::SegmentKind::receive;
+  std::uint64_t bytes = 0;
+  std::shared_ptr<const ipc::UniqueFd> fd;
+};
 
 // The world around a group.
 struct GroupSurroundings {
@@ -71,9 +77,10 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   void join(std::uint32_t rank, Client client, const ipc::GroupParams& params,
             std::function<void(Result<Mapped>)> mapped);
   void withdraw(std::uint32_t rank);  // gave up before the map
+  // `attached` must not throw: the other ranks wait for the same event.
   void attach(std::uint32_t rank, std::optional<ArenaSegment> rail, std::function<void(Result<Attached>)> attached);
   Result<void> add_segment(std::uint32_t rank, std::uint8_t id, ArenaSegment segment);
-  Result<const ArenaSegment*> peer_segment(std::uint32_t asking, std::uint32_t rank, std::uint8_t id) const;
+  Result<const SharedSegment*> peer_segment(std::uint32_t asking, std::uint32_t rank, std::uint8_t id) const;
   void leave(std::uint32_t rank);
   void abort(std::uint32_t rank, const Status& reason);
   // The process of a rank has ended (or was evicted): `how` completes "rank 2 (pid 41) ...".
@@ -106,8 +113,10 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   [[nodiscard]] const std::vector<std::uint32_t>& missing() const { return missing_; }
   [[nodiscard]] const std::vector<DaemonEntry>& daemons() const { return daemons_; }
   [[nodiscard]] std::uint64_t control_bytes() const;
-  // No local rank is left and nothing is mapped: may be forgotten.
+  // No local rank is left, nothing is mapped and nobody looks at the control words: may be forgotten.
   [[nodiscard]] bool empty() const;
+  // The control words stop being ours to pay for. Only when empty; nothing else may be asked of the group then.
+  void take_back_words();
 
   struct MemberView {
     std::uint32_t rank;
@@ -130,7 +139,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
     bool has_attached = false;
     ipc::Segment rail;
     ipc::Segment rail_words;
-    std::map<std::uint8_t, ArenaSegment> arena;
+    std::map<std::uint8_t, SharedSegment> arena;
   };
 
   // making
@@ -151,14 +160,20 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   void harden(const Status& reason, std::uint16_t rank);
   void on_frozen(std::uint16_t domain, const FrozenMessage& frozen);
   void on_left(const LeftMessage& left);
+  [[nodiscard]] bool believable(const LeftMessage& left);
   void note_left(const LeftMessage& left);
   void end_when_drained();
   [[nodiscard]] std::string left_text() const;
   void poison_now();
+  void finish_poisoned(const Status& reason, std::uint16_t rank);
+  void keep_poisoned();
   void finish(const Status& reason);
   void release_quiet();
   void close_rails_if_done();
+  // Nothing of this rank reads or writes shared memory any more, or ever did.
+  [[nodiscard]] bool is_gone(const Member& member) const { return member.fenced || !ranks_have_words_; }
   [[nodiscard]] bool between_operations(std::uint32_t rank) const;
+  [[nodiscard]] std::uint64_t published_by_all() const;
   [[nodiscard]] std::uint64_t completed_here() const;
   [[nodiscard]] std::string who(std::uint32_t rank) const;
 
@@ -190,6 +205,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   bool holds_coordinator_ = false;
   bool holds_links_ = false;
   bool looking_for_quiet_ = false;
+  bool ranks_have_words_ = false;
   bool rails_open_ = false;
   bool rails_in_use_ = false;  // the proxy has our mappings
   bool rails_closing_ = false;
@@ -200,6 +216,8 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   std::uint16_t freeze_rank_ = ipc::Poison::kNoRank;
   std::vector<std::optional<std::uint64_t>> frozen_at_;  // by domain
   bool poisoned_ = false;
+  ipc::Poison poison_;               // as the ranks were told; code ok = not yet
+  std::vector<bool> has_left_;       // by rank; the words that say so belong to the ranks, too
   std::optional<LeftMessage> left_;  // the first rank that left; `completed` is the latest of all
   bool drain_rails_ = false;
   std::vector<bool> domain_lost_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/group/control_words.hpp"
 #include "daemon/group/coordinator.hpp"
 #include "daemon/group/local_group.hpp"
 
@@ -31,6 +32,16 @@ bool LocalGroup::between_operations(std::uint32_t rank) const {
   return ipc::load_acquire(segment_.live(local).planned) <= segment_.completed(local);
 }
 
+// The last operation that any rank can have completed: one is complete only when every rank has published it.
+std::uint64_t LocalGroup::published_by_all() const {
+  std::uint64_t least = UINT64_MAX;
+  for (const auto& [rank, m] : members_) {
+    // acquire: who completed an operation had seen it published, by a release that follows this word.
+    least = std::min(least, ipc::load_acquire(segment_.live(shape_->local_of(rank)).planned));
+  }
+  return least;
+}
+
 std::uint64_t LocalGroup::completed_here() const {
   std::uint64_t least = UINT64_MAX;
   for (const auto& [rank, m] : members_) {
@@ -41,15 +52,15 @@ std::uint64_t LocalGroup::completed_here() const {
 
 void LocalGroup::leave(std::uint32_t rank) {
   Member* const m = member(rank);
-  if (m == nullptr || !m->present) return;
-  if (state_ == State::running && !frozen_) {
+  if (m == nullptr) return;
+  if (m->present && state_ == State::running && !frozen_) {
     if (between_operations(rank)) {
       m->present = false;
       soften(rank, "closed the group");
     } else {
       lost(rank, "closed the group in the middle of an operation");
     }
-  } else if (state_ != State::ended && state_ != State::running) {
+  } else if (m->present && state_ != State::ended && state_ != State::running) {
     lost(rank, "left while the group was being made");
   }
   if (Member* const still = member(rank); still != nullptr) {
@@ -97,26 +108,38 @@ void LocalGroup::fenced(std::uint32_t rank) {
   if (m == nullptr) return;
   m->fenced = true;
   release_quiet();
+  around_.changed();
 }
 
 void LocalGroup::soften(std::uint32_t rank, const std::string& how) {
-  const std::uint64_t completed = segment_.completed(shape_->local_of(rank));
-  log_event(log::Level::info,
-            "rank " + std::to_string(rank) + " left after op " + std::to_string(completed) + ": " + how, rank);
-  to_others([&] { return GroupMessage{id_.key, LeftMessage{rank, completed, how}}; });
-  note_left({rank, completed, how});
+  const LeftMessage left{rank, segment_.completed(shape_->local_of(rank)), how};
+  if (!believable(left)) return;
+  to_others([&] { return GroupMessage{id_.key, left}; });
+  note_left(left);
 }
 
 void LocalGroup::on_left(const LeftMessage& left) {
-  if (state_ != State::running) return;
+  if (state_ == State::running && believable(left)) note_left(left);
+}
+
+// The count is a word of the rank that left. The others would wait for ever for one that they cannot reach: the group
+// ends at once instead.
+bool LocalGroup::believable(const LeftMessage& left) {
+  const std::uint64_t most = published_by_all();
+  if (left.completed <= most) return true;
+  harden({Code::rank_lost, who(left.rank) + " lost: " + left.reason + "; its count of completed operations says " +
+                               std::to_string(left.completed) + ", the ranks of this host have published " +
+                               std::to_string(most) + ": its words were overwritten"},
+         static_cast<std::uint16_t>(left.rank));
+  return false;
+}
+
+void LocalGroup::note_left(const LeftMessage& left) {
   log_event(
       log::Level::info,
       "rank " + std::to_string(left.rank) + " left after op " + std::to_string(left.completed) + ": " + left.reason,
       left.rank);
-  note_left(left);
-}
-
-void LocalGroup::note_left(const LeftMessage& left) {
+  has_left_[left.rank] = true;
   segment_.set_left(left.rank, left.completed);
   if (!left_) left_ = left;
   left_->completed = std::max(left_->completed, left.completed);
@@ -137,10 +160,8 @@ void LocalGroup::end_when_drained() {
     return;
   }
   for (const auto& [rank, m] : members_) segment_.freeze(shape_->local_of(rank));
-  const std::string text = left_text();
-  segment_.set_poison({Code::rank_lost, static_cast<std::uint16_t>(left_->rank)}, text);
   drain_rails_ = true;
-  finish({Code::rank_lost, text});
+  finish_poisoned({Code::rank_lost, left_text()}, static_cast<std::uint16_t>(left_->rank));
 }
 
 std::string LocalGroup::left_text() const {
@@ -190,9 +211,21 @@ void LocalGroup::poison_now() {
   }
   std::string text = freeze_reason_.message();
   if (least != UINT64_MAX) text += "; last operation complete on all survivors: " + std::to_string(least);
-  segment_.set_poison({freeze_reason_.code(), freeze_rank_}, text);
   log_event(log::Level::warning, "the group ended: " + text);
-  finish({freeze_reason_.code(), text});
+  finish_poisoned({freeze_reason_.code(), text}, freeze_rank_);
+}
+
+void LocalGroup::finish_poisoned(const Status& reason, std::uint16_t rank) {
+  poison_ = {reason.code(), rank};
+  segment_.set_poison(poison_, reason.message());
+  finish(reason);
+}
+
+// A rank can overwrite the word, and others of its host then miss the end: as long as somebody may look, it is put
+// back.
+void LocalGroup::keep_poisoned() {
+  if (poison_.code == Code::ok || segment_.poison().encode() == poison_.encode()) return;
+  segment_.set_poison(poison_, end_.message());
 }
 
 void LocalGroup::rails_failed(std::uint16_t domain, std::uint16_t rank, const Status& reason) {
@@ -200,7 +233,7 @@ void LocalGroup::rails_failed(std::uint16_t domain, std::uint16_t rank, const St
   if (reason.code() == Code::protocol) return harden(reason, rank);
   std::vector<std::uint32_t> ranks(shape_->ranks_of(domain).begin(), shape_->ranks_of(domain).end());
   // Ranks that left need no path any more.
-  const bool wanted = std::any_of(ranks.begin(), ranks.end(), [&](std::uint32_t r) { return segment_.left(r) == 0; });
+  const bool wanted = std::any_of(ranks.begin(), ranks.end(), [&](std::uint32_t r) { return !has_left_[r]; });
   if (!wanted) return;
   harden({Code::peer_lost, "the path to ranks " + rank_list(ranks) + " on host " +
                                daemons_[domain].host.hex().substr(0, 8) + " failed: " + reason.message()},
@@ -265,7 +298,7 @@ void LocalGroup::release_quiet() {
   if (state_ != State::ended) return;
   const bool quiet = std::all_of(members_.begin(), members_.end(), [&](const auto& entry) {
     const Member& m = entry.second;
-    if (m.fenced || !segment_.valid()) return true;
+    if (is_gone(m)) return true;
     // acquire: pairs with the release by which the rank said so.
     return ipc::load_acquire(segment_.live(shape_->local_of(entry.first)).quiet) != 0;
   });
@@ -273,6 +306,7 @@ void LocalGroup::release_quiet() {
     for (auto& [rank, m] : members_) m.arena.clear();
     return;
   }
+  keep_poisoned();
   if (std::exchange(looking_for_quiet_, true)) return;
   around_.after(kQuietLook, [weak = weak_from_this()] {
     const auto self = weak.lock();
@@ -301,7 +335,16 @@ void LocalGroup::rails_closed() {
 
 bool LocalGroup::empty() const {
   if (rails_in_use_) return false;
-  return std::none_of(members_.begin(), members_.end(), [](const auto& e) { return e.second.present; });
+  // A rank that was lost may run on (evicted, or writing a core dump) until its process is gone, and is to find the
+  // poison there.
+  return std::all_of(members_.begin(), members_.end(),
+                     [&](const auto& e) { return !e.second.present && is_gone(e.second); });
+}
+
+void LocalGroup::take_back_words() {
+  segment_ = {};
+  take_back(words_);
+  for (auto& [rank, m] : members_) take_back(m.rail_words);
 }
 
 }  // namespace railhead::daemon

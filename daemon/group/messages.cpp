@@ -39,9 +39,15 @@ void put(schema::MeshMessage::Builder out, const RefusedMessage& m) {
   refused.setCode(static_cast<std::uint16_t>(m.reason.code()));
   refused.setReason(m.reason.message());
 }
+void put(schema::Missing::Builder out, const std::vector<std::uint32_t>& list) {
+  auto ranks = out.initRanks(static_cast<capnp::uint>(list.size()));
+  for (capnp::uint i = 0; i < ranks.size(); ++i) ranks.set(i, list[i]);
+}
 void put(schema::MeshMessage::Builder out, const MissingMessage& m) {
-  auto ranks = out.initMissing().initRanks(static_cast<capnp::uint>(m.ranks.size()));
-  for (capnp::uint i = 0; i < ranks.size(); ++i) ranks.set(i, m.ranks[i]);
+  put(out.initMissing(), m.ranks);
+}
+void put(schema::MeshMessage::Builder out, const AttachingMessage& m) {
+  put(out.initAttaching(), m.ranks);
 }
 void put(schema::MeshMessage::Builder out, const MapMessage& m) {
   auto map = out.initMap();
@@ -100,6 +106,11 @@ void put(schema::MeshMessage::Builder out, const QuiescedMessage& m) {
   }
 }
 
+std::vector<std::uint32_t> get(schema::Missing::Reader in) {
+  std::vector<std::uint32_t> ranks;
+  for (const auto rank : in.getRanks()) ranks.push_back(rank);
+  return ranks;
+}
 MapMessage get(schema::Map::Reader in) {
   MapMessage out;
   out.epoch = in.getEpoch();
@@ -144,12 +155,8 @@ void get(schema::MeshMessage::Reader in, GroupMessage& out) {
     case schema::MeshMessage::REFUSED:
       out.body = RefusedMessage{{static_cast<Code>(in.getRefused().getCode()), in.getRefused().getReason().cStr()}};
       return;
-    case schema::MeshMessage::MISSING: {
-      MissingMessage missing;
-      for (const auto rank : in.getMissing().getRanks()) missing.ranks.push_back(rank);
-      out.body = std::move(missing);
-      return;
-    }
+    case schema::MeshMessage::MISSING: out.body = MissingMessage{get(in.getMissing())}; return;
+    case schema::MeshMessage::ATTACHING: out.body = AttachingMessage{get(in.getAttaching())}; return;
     case schema::MeshMessage::MAP: out.body = get(in.getMap()); return;
     case schema::MeshMessage::WIRE: out.body = get(in.getWire()); return;
     case schema::MeshMessage::WIRED: out.body = WiredMessage{}; return;

@@ -32,6 +32,9 @@ struct RefusedMessage {
 struct MissingMessage {
   std::vector<std::uint32_t> ranks;
 };
+struct AttachingMessage {
+  std::vector<std::uint32_t> ranks;  // of the sender's host, without their memory yet
+};
 struct DaemonEntry {
   mesh::HostId host;
   std::string endpoint;
@@ -63,7 +66,7 @@ struct QuiescedMessage {
 struct GroupMessage {
   GroupKey group{};
   std::variant<JoinMessage, WithdrawMessage, RefusedMessage, MissingMessage, MapMessage, WireMessage, WiredMessage,
-               CommitMessage, FrozenMessage, LeftMessage, QuiescedMessage>
+               CommitMessage, FrozenMessage, LeftMessage, QuiescedMessage, AttachingMessage>
       body;
 };
 

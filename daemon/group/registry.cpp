@@ -49,29 +49,40 @@ void GroupRegistry::session_over(std::uint32_t session) {
   });
 }
 
-// Says every few seconds who is missing, and gives up at the configured limit.
+void GroupRegistry::on_join(Coordinated& coordinated, const mesh::HostId& from, const JoinMessage& join) {
+  Coordinator& coordinator = *coordinated.coordinator;
+  const bool first = coordinator.unused();
+  const bool collecting = coordinator.waits_for_ranks();
+  coordinator.on_join(from, join);
+  const bool last = collecting && !coordinator.waits_for_ranks();
+  if (first || last) coordinated.waits_since = std::chrono::steady_clock::now();
+}
+
+// Says every few seconds who is missing, and gives up at the configured limit, until the group runs.
 void GroupRegistry::watch_joining(const GroupKey& key) {
-  around_.after(std::chrono::seconds(around_.config->join_log_s), [this, key] {
+  const std::int64_t limit = around_.config->join_timeout_s;
+  const std::int64_t log = around_.config->join_log_s;
+  around_.after(std::chrono::seconds(limit == 0 ? log : std::min(log, limit)), [this, key] {
     const auto found = coordinators_.find(key);
-    if (found == coordinators_.end() || !found->second.coordinator->waits_for_ranks()) return;
-    Coordinator& coordinator = *found->second.coordinator;
-    const auto missing = coordinator.missing();
-    if (!missing.empty()) {
-      const auto waited =
-          std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - found->second.made);
-      const std::string text = "group " + short_name(key) + " waits for rank" + (missing.size() == 1 ? " " : "s ") +
-                               rank_list(missing) + " since " + std::to_string(waited.count()) + " s";
-      around_.log->info(text);
-      coordinator.announce_missing();
-      const std::int64_t limit = around_.config->join_timeout_s;
-      if (limit > 0 && waited.count() >= limit) {
-        coordinator.refuse({Code::timeout, "after " + std::to_string(waited.count()) + " s rank" +
-                                               (missing.size() == 1 ? " " : "s ") + rank_list(missing) +
-                                               " had not joined (join_timeout_s is " + std::to_string(limit) + ")"});
-      }
-    }
+    if (found == coordinators_.end() || found->second.coordinator->finished()) return;
+    look_at_joining(key, found->second);
     watch_joining(key);
   });
+}
+
+void GroupRegistry::look_at_joining(const GroupKey& key, Coordinated& coordinated) {
+  Coordinator& coordinator = *coordinated.coordinator;
+  const std::string rest = coordinator.waits_for();
+  if (rest.empty() || !coordinated.waits_since) return;
+  const auto waited =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - *coordinated.waits_since);
+  around_.log->info("group " + short_name(key) + " waits for " + rest + " since " + std::to_string(waited.count()) +
+                    " s");
+  coordinator.announce_missing();
+  const std::int64_t limit = around_.config->join_timeout_s;
+  if (limit == 0 || waited.count() < limit) return;
+  coordinator.refuse({Code::timeout, "after " + std::to_string(waited.count()) + " s the group still waited for " +
+                                         rest + " (join_timeout_s is " + std::to_string(limit) + ")"});
 }
 
 // Tells everybody who is still missing after a join: a rank whose own time limit ends names them.
@@ -144,7 +155,7 @@ void GroupRegistry::on_message(const mesh::HostId& from, GroupMessage message) {
   Coordinator* const coordinator = coordinated == coordinators_.end() ? nullptr : coordinated->second.coordinator.get();
   if (const auto* join = std::get_if<JoinMessage>(&message.body)) {
     if (coordinator != nullptr) {
-      coordinator->on_join(from, *join);
+      on_join(coordinated->second, from, *join);
       return announce_soon(message.group);
     }
     return send({from, join->endpoint},
@@ -154,6 +165,10 @@ void GroupRegistry::on_message(const mesh::HostId& from, GroupMessage message) {
   }
   if (const auto* withdraw = std::get_if<WithdrawMessage>(&message.body)) {
     if (coordinator != nullptr) coordinator->on_withdraw(from, withdraw->rank);
+    return;
+  }
+  if (const auto* attaching = std::get_if<AttachingMessage>(&message.body)) {
+    if (coordinator != nullptr) coordinator->on_attaching(from, attaching->ranks);
     return;
   }
   if (std::holds_alternative<WiredMessage>(message.body)) {
@@ -178,7 +193,12 @@ void GroupRegistry::end_all(const Status& reason) {
 }
 
 void GroupRegistry::sweep() {
-  std::erase_if(groups_, [](const auto& entry) { return entry.second->empty(); });
+  std::erase_if(groups_, [](const auto& entry) {
+    if (!entry.second->empty()) return false;
+    // Its clients may keep the group itself alive, with a capability.
+    entry.second->take_back_words();
+    return true;
+  });
   forget_coordinators();
   around_.changed();
 }

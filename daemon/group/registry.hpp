@@ -53,12 +53,16 @@ class GroupRegistry {
     std::unique_ptr<Coordinator> coordinator;
     std::chrono::steady_clock::time_point made;
     std::uint32_t session = 0;
+    // Ranks are waited for since the first join, for their memory since the last.
+    std::optional<std::chrono::steady_clock::time_point> waits_since{};
     bool announcing = false;
     std::optional<std::chrono::steady_clock::time_point> refused_at{};
   };
 
   void send(const DaemonEntry& to, GroupMessage message);
+  void on_join(Coordinated& coordinated, const mesh::HostId& from, const JoinMessage& join);
   void watch_joining(const GroupKey& key);
+  void look_at_joining(const GroupKey& key, Coordinated& coordinated);
   void announce_soon(const GroupKey& key);
   void sweep();
   void forget_coordinators();

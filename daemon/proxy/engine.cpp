@@ -115,10 +115,18 @@ void Engine::close(const GroupKey& key, CloseMode mode) {
     events_.closed(key);
   } else if (!group->closing) {
     if (mode == CloseMode::drain && !group->stopped) {
-      group->draining = true;
+      begin_draining(*group);
     } else {
       begin_closing(*group, CloseMode::abandon);
     }
+  }
+}
+
+// What was submitted until now is taken, no more than a ring holds: a rank that goes on submitting holds up nobody.
+void Engine::begin_draining(Group& group) {
+  group.draining = true;
+  for (Rail& rail : group.rails) {
+    rail.may_take = ipc::RailWordsLayout(group.shape(), rail.rank).submit_capacity();
   }
 }
 

@@ -39,6 +39,7 @@ class Engine {
   void handle(const fabric::Event& event);
   bool step_closing();
   bool step_submissions(Group& group);
+  static void begin_draining(Group& group);
   void begin_closing(Group& group, CloseMode mode);
   [[nodiscard]] Group* find(const GroupKey& key) const;
   Path* find_path(const GroupKey& key, std::uint16_t domain) const;

@@ -83,6 +83,7 @@ struct Rail {
   std::vector<RxRing> rx;
   std::vector<HeaderTx> headers;         // by n-th other domain
   std::optional<ipc::RailRequest> held;  // taken from the rank, cannot be posted yet
+  std::uint64_t may_take = UINT64_MAX;   // requests; bounded once the group drains
 };
 
 }  // namespace railhead::daemon::rail

@@ -44,7 +44,10 @@ bool Submissions::step(Group& group) {
 bool Submissions::step(Group& group, Rail& rail) {
   bool any = false;
   for (int i = 0; i < kRequestsPerPass && !group.stopped; ++i) {
-    if (!rail.held) rail.held = rail.words.next();
+    if (!rail.held && rail.may_take > 0) {
+      rail.held = rail.words.next();
+      if (rail.held) --rail.may_take;
+    }
     if (!rail.held || handle(group, rail, *rail.held) == Outcome::hold) break;
     rail.held.reset();
     any = true;

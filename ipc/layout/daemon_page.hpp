@@ -19,8 +19,11 @@ static_assert(sizeof(DaemonPage) <= 4096);
 
 // A proxy about to sleep: set, then re-scan everything that could have been submitted, then sleep.
 inline void set_sleeping(DaemonPage& page, std::uint32_t proxy, bool asleep) {
-  // seq_cst: the flag must be visible before the re-scan reads the rings (store-load; pairs with the fence below).
-  shared(page.sleeping[proxy]).store(asleep ? 1 : 0, std::memory_order_seq_cst);
+  // relaxed: the fence orders it.
+  store_relaxed(page.sleeping[proxy], asleep ? 1U : 0U);
+  // seq_cst fence: the flag is visible before the re-scan reads the rings. A seq_cst store alone does not order the
+  // weaker loads after it (on aarch64 they pass it); pairs with the fence below.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 // After submitting: does the proxy need a bell?

@@ -199,18 +199,14 @@ void GroupSegment::set_left(std::uint32_t rank, std::uint64_t last_op) const {
   wake_all(kWakeAnyEvent);
 }
 
-bool GroupSegment::set_poison(Poison poison, const std::string& text) const {
-  Word at(*word(kPoisonWord));
-  // relaxed: only the daemon writes, from one thread.
-  if (at.load(std::memory_order_relaxed) != 0) return false;
+void GroupSegment::set_poison(Poison poison, const std::string& text) const {
   char* const out = reinterpret_cast<char*>(base_ + kPoisonTextAt);
   const std::size_t length = std::min(text.size(), kPoisonText - 1);
   std::memcpy(out, text.data(), length);
   out[length] = 0;
   // release: the text is there before the word.
-  at.store(poison.encode(), std::memory_order_release);
+  Word(*word(kPoisonWord)).store(poison.encode(), std::memory_order_release);
   for (std::uint32_t l = 0; l < layout_.locals_; ++l) ipc::poison(live(l).wake);
-  return true;
 }
 
 bool GroupSegment::poisoned() const {

@@ -50,7 +50,7 @@ enum WakeEvent : std::uint32_t {
   kWakeAnyEvent = 0x7fffffff,
 };
 
-// Why the epoch ended; one word, first writer wins, written by the daemon.
+// Why the epoch ended; one word, written by the daemon.
 struct Poison {
   Code code = Code::ok;
   std::uint16_t rank = kNoRank;
@@ -164,8 +164,8 @@ class GroupSegment {
   [[nodiscard]] std::uint64_t left(std::uint32_t rank) const;
   void set_left(std::uint32_t rank, std::uint64_t last_op) const;
 
-  // --- poison. Writer: the daemon. Wakes every local rank. ---
-  bool set_poison(Poison poison, const std::string& text) const;
+  // --- poison. Writer: the daemon, whatever stands there: ranks can reach the word. Wakes every local rank. ---
+  void set_poison(Poison poison, const std::string& text) const;
   [[nodiscard]] bool poisoned() const;
   [[nodiscard]] Poison poison() const;
   [[nodiscard]] std::string poison_text() const;

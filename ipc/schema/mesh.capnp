@@ -12,7 +12,7 @@ struct MeshMessage {
     join @1 :Join;            # participant -> coordinator: one rank wants in
     withdraw @2 :Withdraw;    # participant -> coordinator: that rank gave up before the map was fixed
     refused @3 :Refused;      # coordinator -> participants: no group, with the reason
-    missing @4 :Missing;      # coordinator -> participants: who has not joined yet (for `why` and logs)
+    missing @4 :Missing;      # coordinator -> participants: who has not joined, or not attached, yet (for `why` and logs)
     map @5 :Map;              # coordinator -> participants: everybody is here
     wire @6 :Wire;            # daemon -> daemon: where to write what
     wired @7 :Void;           # participant -> coordinator: memory attached, paths up
@@ -20,6 +20,7 @@ struct MeshMessage {
     frozen @9 :Frozen;        # daemon -> daemons: the epoch ends; last operation complete here
     left @10 :Left;           # daemon -> daemons: a rank left or ended between operations
     quiesced @11 :Quiesced;   # daemon -> daemon: nothing more will be posted; how much was
+    attaching @12 :Missing;   # participant -> coordinator: which of its ranks have not attached their memory yet
   }
 }
 

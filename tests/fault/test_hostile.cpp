@@ -2,25 +2,24 @@
 #include <capnp/rpc-twoparty.h>
 #include <fcntl.h>
 #include <kj/async-io.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 #include <random>
 
 #include "client/daemon_link.hpp"
 #include "ipc/layout/group_segment.hpp"
 #include "ipc/layout/rail_words.hpp"
 #include "ipc/layout/rings.hpp"
+#include "ipc/liveness.hpp"
 #include "ipc/pidfd.hpp"
 #include "ipc/rpc.hpp"
 #include "ipc/schema/control.capnp.h"
 #include "ipc/version.hpp"
-#include "tests/fault/world.hpp"
+#include "tests/fault/hostile.hpp"
 
 namespace railhead::test {
 namespace {
@@ -29,76 +28,6 @@ using client::DaemonLink;
 using ipc::Segment;
 using ipc::SegmentKind;
 using testing::HasSubstr;
-
-ipc::UniqueFd connect_to(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-  ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fd.reset();
-  return fd;
-}
-
-// A group of two good ranks, which must not notice anything.
-class Hostile : public testing::Test {
- protected:
-  void SetUp() override {
-    world_.populate({0, 1});
-    // Its arenas grow with the first rounds; what is counted later is counted after that.
-    world_.expect_good(world_.everybody(), "round n=3");
-    world_.expect_good(world_.everybody(), "round");
-    base_ = world_.steady_holdings(0);
-  }
-  void TearDown() override {
-    world_.expect_good(world_.everybody(), "round n=3");
-    world_.expect_freed(0, base_);
-    EXPECT_TRUE(world_.host(0).alive());
-    EXPECT_TRUE(world_.host(1).alive());
-  }
-  [[nodiscard]] std::string socket() { return world_.host(0).socket(); }
-
-  World world_{2};
-  World::Holdings base_;
-};
-
-TEST_F(Hostile, RandomBytesOnTheSocket) {
-  std::mt19937_64 random(3);
-  for (int i = 0; i < (soak() ? 5000 : 200); ++i) {
-    const ipc::UniqueFd fd = connect_to(socket());
-    ASSERT_TRUE(fd);
-    std::vector<std::uint64_t> words(1 + random() % 512);
-    for (auto& word : words) word = random();
-    // Every second one with a believable segment table: few segments, of sizes up to huge.
-    if (i % 2 == 0) words[0] = (random() % 4) | ((random() >> (random() % 31)) << 32);
-    ::send(fd.get(), words.data(), words.size() * 8, MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
-}
-
-TEST_F(Hostile, AMessageOfTwoGigabytesIsNotWaitedFor) {
-  const ipc::UniqueFd fd = connect_to(socket());
-  const std::uint32_t table[2] = {0, 0x10000000};  // one segment of 2^28 words
-  ::send(fd.get(), table, sizeof(table), MSG_NOSIGNAL);
-  std::uint64_t byte = 0;
-  // The daemon hangs up (it may say why first).
-  while (::recv(fd.get(), &byte, sizeof(byte), 0) > 0) continue;
-}
-
-// It holds a descriptor of the daemon, which others may need.
-TEST_F(Hostile, AConnectionThatSaysNothingIsClosed) {
-  const ipc::UniqueFd fd = connect_to(socket());
-  ASSERT_TRUE(fd);
-  pollfd closed{fd.get(), POLLRDHUP, 0};
-  EXPECT_EQ(::poll(&closed, 1, 30'000), 1);
-}
-
-// More at once than the daemon's queue takes: later ones wait for their turn instead of failing.
-TEST_F(Hostile, FiveHundredConnectionsComeAndGo) {
-  for (int i = 0; i < 500; ++i) ASSERT_TRUE(connect_to(socket()));
-  for (int i = 0; i < (soak() ? 500 : 50); ++i) {
-    auto link = DaemonLink::connect({socket(), "churn"});
-    ASSERT_TRUE(link) << link.error().message();
-  }
-}
 
 // hello() with what a test wants to be wrong in it.
 std::string hello(const std::string& socket, std::uint32_t version, int pidfd) {
@@ -135,6 +64,16 @@ ipc::GroupParams small_group(std::uint32_t ranks) {
   params.hidden = 64;
   params.topk = 2;
   return params;
+}
+
+std::string hex_of(const std::vector<std::uint8_t>& bytes) {
+  std::string hex;
+  for (const std::uint8_t byte : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof(digits), "%02x", byte);
+    hex += digits;
+  }
+  return hex;
 }
 
 ipc::UniqueFd memfd(std::uint64_t bytes, unsigned seals, bool fill) {
@@ -175,6 +114,70 @@ TEST_F(Hostile, SegmentsWithWrongSealsSizesOrKindsAreRefused) {
   EXPECT_FALSE((*link)->peer_segment(joined->member, 0, 9));
 }
 
+// A session of our own, whose capabilities are kept as long as the test likes.
+struct BareSession {
+  explicit BareSession(const std::string& socket)
+      : stream(io.provider->getNetwork()
+                   .parseAddress(kj::str("unix:", socket))
+                   .wait(io.waitScope)
+                   ->connect()
+                   .wait(io.waitScope)),
+        rpc(kj::downcast<kj::AsyncCapabilityStream>(*stream), ipc::kMaxFdsPerMessage) {
+    auto request = rpc.bootstrap().castAs<schema::Daemon>().helloRequest();
+    request.initClient().setVersion(ipc::kProtocolVersion);
+    request.setPidfd(ipc::share(ipc::open_own_pidfd()->get()));
+    auto response = request.send().wait(io.waitScope);
+    auto fd = ipc::fetch(response.getWords()).wait(io.waitScope);
+    words = std::move(*Segment::map(std::move(fd), ipc::page_bytes(), ipc::Access::read_write, ipc::Prefault::yes));
+    life.emplace(std::move(*ipc::LivenessOwner::create(*reinterpret_cast<ipc::LivenessCell*>(words.data()))));
+    session = response.getSession();
+  }
+  // The only rank of a group of its own, attached.
+  schema::Member::Client join_alone() {
+    auto id = session.uniqueIdRequest().send().wait(io.waitScope);
+    auto request = session.joinRequest();
+    request.setId(id.getId());
+    ipc::fill(request.initParams(), small_group(1));
+    request.setDeadlineMs(5000);
+    auto member = request.send().wait(io.waitScope).getMember();
+    auto attach = member.attachRequest();
+    attach.setDeadlineMs(5000);
+    attach.send().wait(io.waitScope);
+    return member;
+  }
+
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  kj::Own<kj::AsyncIoStream> stream;
+  capnp::TwoPartyClient rpc;
+  Segment words;
+  std::optional<ipc::LivenessOwner> life;
+  schema::Session::Client session = nullptr;
+};
+
+TEST_F(Hostile, MemoryAskedForAgainAndAgainCostsTheDaemonNothing) {
+  const std::size_t before = world_.host(0).fds();
+  BareSession bare(socket());
+  auto member = bare.join_alone();
+  const auto memory = memfd(ipc::page_bytes(), ipc::size_seals(), true);
+  auto add = member.addSegmentRequest();
+  auto segment = add.initSegment();
+  segment.setBytes(ipc::page_bytes());
+  segment.setFile(ipc::share(memory.get()));
+  add.send().wait(bare.io.waitScope);
+  std::vector<schema::File::Client> kept;
+  std::string refused;
+  for (int i = 0; i < 1000 && refused.empty(); ++i) {
+    auto response = member.peerSegmentRequest().send().wait(bare.io.waitScope);
+    refused = response.getError().getMessage().cStr();
+    if (refused.empty()) kept.push_back(response.getSegment().getFile());
+  }
+  EXPECT_THAT(refused, HasSubstr("256 are allowed"));
+  EXPECT_LT(world_.host(0).fds(), before + 64);
+  kept.clear();
+  auto again = member.peerSegmentRequest().send().wait(bare.io.waitScope);
+  EXPECT_EQ(again.getError().getCode(), 0);
+}
+
 TEST_F(Hostile, ParametersBeyondTheLimitsAreRefused) {
   auto link = DaemonLink::connect({socket(), "hostile"});
   ASSERT_TRUE(link);
@@ -198,6 +201,21 @@ TEST_F(Hostile, ParametersBeyondTheLimitsAreRefused) {
   EXPECT_FALSE((*link)->join(std::vector<std::uint8_t>(100'000, 0xff), 0, small_group(2), 100));
 }
 
+// A rank that joins and then does nothing holds the others up to join_timeout_s, however long they would wait.
+TEST(HostileJoin, ARankThatNeverAttachesIsNamedAtTheDaemonsLimit) {
+  World world(2, {"--join_log_s", "1", "--join_timeout_s", "1"});
+  auto link = DaemonLink::connect({world.host(0).socket(), "hostile"});
+  ASSERT_TRUE(link);
+  auto id = (*link)->unique_id();
+  ASSERT_TRUE(id);
+  world.add_rank(1);
+  world.rank(0).send("join ranks=2 rank=1 join_ms=0 id=" + hex_of(*id));
+  ASSERT_TRUE((*link)->join(*id, 0, small_group(2), 10'000));
+  const Reply reply = world.rank(0).reply();
+  EXPECT_EQ(reply.status, "timeout");
+  EXPECT_THAT(reply.text, HasSubstr("rank 0 to attach its memory (join_timeout_s is 1)"));
+}
+
 // A rank on host 0 that is us, a decent one on host 1.
 class HostileRank : public Hostile {
  protected:
@@ -209,13 +227,7 @@ class HostileRank : public Hostile {
     link_ = std::move(*link);
     auto id = link_->unique_id();
     ASSERT_TRUE(id);
-    std::string hex;
-    for (const std::uint8_t byte : *id) {
-      char digits[3];
-      std::snprintf(digits, sizeof(digits), "%02x", byte);
-      hex += digits;
-    }
-    world_.rank(2).send("join ranks=2 rank=1 id=" + hex);
+    world_.rank(2).send("join ranks=2 rank=1 id=" + hex_of(*id));
     auto joined = link_->join(*id, 0, small_group(2), 10'000);
     ASSERT_TRUE(joined) << joined.error().message();
     proxy_ = joined->proxy;

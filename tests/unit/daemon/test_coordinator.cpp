@@ -172,7 +172,28 @@ TEST_F(CoordinatorTest, ARankThatEndsWhileWiringEndsTheGroup) {
   EXPECT_EQ(sent<RefusedMessage>().back().second.reason.code(), Code::rank_lost);
 }
 
-TEST_F(CoordinatorTest, MissingIsAnnouncedOnlyWhileCollecting) {
+TEST_F(CoordinatorTest, WhoHasNotAttachedIsNamedUpToTheCommit) {
+  join(1, 0, params(4));
+  join(2, 1, params(4));
+  join(2, 2, params(4));
+  EXPECT_EQ(coordinator_.waits_for(), "rank 3 to join");
+  join(2, 3, params(4));
+  EXPECT_EQ(coordinator_.waits_for(), "ranks 0-3 to attach their memory");
+  coordinator_.on_attaching(host(1), {});
+  coordinator_.on_attaching(host(2), {3});
+  coordinator_.on_attaching(host(9), {0});  // a stranger
+  EXPECT_EQ(coordinator_.waits_for(), "rank 3 to attach its memory");
+  coordinator_.announce_missing();
+  ASSERT_EQ(sent<MissingMessage>().size(), 2U);
+  EXPECT_THAT(sent<MissingMessage>()[0].second.ranks, ElementsAre(3));
+  coordinator_.on_attaching(host(2), {});
+  coordinator_.on_wired(host(1));
+  EXPECT_EQ(coordinator_.waits_for(), "the paths to the daemons of ranks 1-3");
+  coordinator_.on_wired(host(2));
+  EXPECT_EQ(coordinator_.waits_for(), "");
+}
+
+TEST_F(CoordinatorTest, MissingIsAnnouncedOnlyUntilTheEnd) {
   join(1, 1, params(3));
   coordinator_.announce_missing();
   ASSERT_EQ(sent<MissingMessage>().size(), 1U);

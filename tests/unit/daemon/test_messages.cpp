@@ -81,6 +81,7 @@ TEST(Messages, TheShortOnes) {
   EXPECT_EQ(back(WithdrawMessage{4}).rank, 4U);
   EXPECT_EQ(back(RefusedMessage{{Code::mismatch, "hidden"}}).reason.code(), Code::mismatch);
   EXPECT_EQ(back(MissingMessage{{1, 5}}).ranks, (std::vector<std::uint32_t>{1, 5}));
+  EXPECT_EQ(back(AttachingMessage{{3}}).ranks, (std::vector<std::uint32_t>{3}));
   back(WiredMessage{});
   back(CommitMessage{});
 }
