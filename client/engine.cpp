@@ -31,12 +31,17 @@ Status Engine::start(const std::shared_ptr<Op>& op) {
   const auto room = [this] { return in_flight_.size() < group_.shape.params().depth; };
   // The caller's own next step is what would make room.
   const auto stuck = [this] { return !in_flight_.empty() && in_flight_.front()->waits_for_caller(); };
-  if (!wait(op->deadline(), [&] { return room() || stuck(); })) {
-    return {Code::timeout, "no room for another operation: " + std::to_string(group_.shape.params().depth) +
-                               " are in flight (the group's depth) and none completed in time"};
-  }
-  const std::lock_guard lock(mutex_);
-  if (!end_.ok()) return end_;
+  std::unique_lock lock(mutex_, std::defer_lock);
+  // Again where another thread was quicker to take the room.
+  do {
+    if (lock.owns_lock()) lock.unlock();
+    if (!wait(op->deadline(), [&] { return room() || stuck(); })) {
+      return {Code::timeout, "no room for another operation: " + std::to_string(group_.shape.params().depth) +
+                                 " are in flight (the group's depth) and none completed in time"};
+    }
+    lock.lock();
+    if (!end_.ok()) return end_;
+  } while (!room() && !stuck());
   if (!room()) {
     return {Code::invalid_usage, "op " + std::to_string(in_flight_.front()->number()) +
                                      " is planned and not run, and no more than " +
