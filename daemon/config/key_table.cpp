@@ -28,9 +28,8 @@ constexpr Key kKeys[] = {
     {"join_log_s", [](Config& c) -> Target { return &c.join_log_s; }, "s",
      "While a group forms, the missing ranks are logged this often.", 1, kDay},
     {"join_timeout_s", [](Config& c) -> Target { return &c.join_timeout_s; }, "s",
-     "A group whose ranks have not joined so long after the first, or not attached so long after the last, is given "
-     "up; "
-     "0 waits for ever.",
+     "A group whose ranks have not joined so long after the first, or not attached so long after the last, is "
+     "given up; 0 waits for ever.",
      0, kDay},
     {"drain_s", [](Config& c) -> Target { return &c.drain_s; }, "s",
      "On SIGTERM running groups get this long to close before they are aborted.", 0, kDay},

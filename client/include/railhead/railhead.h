@@ -11,8 +11,8 @@
  *    corrected call works.
  *  - Threads: calls on different groups may run in parallel; calls on one group are serialised by the library and must
  *    be made in the same order on every rank.
- *  - fork(): the parent is not affected; in the child every call returns RH_FORKED; after exec() it is a process of its
- * own.
+ *  - fork(): the parent is not affected; in the child every call returns RH_FORKED. After exec() it is a process of its
+ *    own.
  *  - No call waits without a deadline (rh_group_config.op_timeout_ms).
  */
 #ifndef RAILHEAD_H_
@@ -41,22 +41,39 @@ extern "C" {
 #define RH_VERSION_MAJOR 0
 #define RH_VERSION_MINOR 1
 
-typedef RH_ENUM(rh_status){RH_OK = 0,          RH_INVALID_ARGUMENT = 1,  RH_INVALID_USAGE = 2,
-                           RH_MISMATCH = 3,    RH_OUT_OF_MEMORY = 4,     RH_LIMIT_EXCEEDED = 5,
-                           RH_TIMEOUT = 6,     RH_ABORTED = 7,           RH_RANK_LOST = 8,
-                           RH_DAEMON_LOST = 9, RH_PEER_LOST = 10,        RH_UNAVAILABLE = 11,
-                           RH_PERMISSION = 12, RH_VERSION_MISMATCH = 13, RH_UNSUPPORTED = 14,
-                           RH_PROTOCOL = 15,   RH_SYSTEM = 16,           RH_INTERNAL = 17,
-                           RH_FORKED = 18,     RH_IN_PROGRESS = 19} rh_status;
+/* clang-format off */
+typedef RH_ENUM(rh_status) {
+  RH_OK = 0,
+  RH_INVALID_ARGUMENT = 1,
+  RH_INVALID_USAGE = 2,
+  RH_MISMATCH = 3,
+  RH_OUT_OF_MEMORY = 4,
+  RH_LIMIT_EXCEEDED = 5,
+  RH_TIMEOUT = 6,
+  RH_ABORTED = 7,
+  RH_RANK_LOST = 8,
+  RH_DAEMON_LOST = 9,
+  RH_PEER_LOST = 10,
+  RH_UNAVAILABLE = 11,
+  RH_PERMISSION = 12,
+  RH_VERSION_MISMATCH = 13,
+  RH_UNSUPPORTED = 14,
+  RH_PROTOCOL = 15,
+  RH_SYSTEM = 16,
+  RH_INTERNAL = 17,
+  RH_FORKED = 18,
+  RH_IN_PROGRESS = 19
+} rh_status;
 
 /* Element types. RH_U8 is opaque bytes (fp8, int8, packed): dispatch only. */
-typedef RH_ENUM(rh_type){RH_U8 = 0, RH_BF16 = 1, RH_FP16 = 2, RH_FP32 = 3} rh_type;
-typedef RH_ENUM(rh_id_type){RH_INT64 = 0, RH_INT32 = 1} rh_id_type;
+typedef RH_ENUM(rh_type) { RH_U8 = 0, RH_BF16 = 1, RH_FP16 = 2, RH_FP32 = 3 } rh_type;
+typedef RH_ENUM(rh_id_type) { RH_INT64 = 0, RH_INT32 = 1 } rh_id_type;
 
 /* rank: one row per (token, receiving rank), ordered by source rank, token.
  * expert: one row per (token, local expert), expert-major, inside an expert by source rank, token; every expert's rows
  *         are padded with zero rows to a multiple of `align`. */
-typedef RH_ENUM(rh_layout){RH_LAYOUT_RANK = 0, RH_LAYOUT_EXPERT = 1} rh_layout;
+typedef RH_ENUM(rh_layout) { RH_LAYOUT_RANK = 0, RH_LAYOUT_EXPERT = 1 } rh_layout;
+/* clang-format on */
 
 typedef struct rh_session rh_session; /* one process and its daemon */
 typedef struct rh_group rh_group;     /* membership of this process in one group, as one rank */
@@ -147,7 +164,9 @@ RH_API rh_status rh_group_close(rh_group* group);
 
 /* ---- arena memory ---- */
 
-typedef RH_ENUM(rh_arena){RH_ARENA_RECEIVE = 0, RH_ARENA_COMBINE = 1} rh_arena;
+/* clang-format off */
+typedef RH_ENUM(rh_arena) { RH_ARENA_RECEIVE = 0, RH_ARENA_COMBINE = 1 } rh_arena;
+/* clang-format on */
 
 /* 64-byte aligned memory in the group's arena: outputs of dispatch (RECEIVE) and inputs of combine (either) are used in
  * place there; any other memory works at the price of one copy. */

@@ -118,7 +118,8 @@ TEST_F(RealDaemon, WhyNamesTheRanksThatAGroupWaitsFor) {
   std::thread joining([&client] { EXPECT_NE(client.make_group(3), RH_OK); });
   std::string why;
   const auto deadline = ipc::Deadline::after(std::chrono::seconds(30));
-  while (why.find("waits for ranks 1 and 2 to join") == std::string::npos && !deadline.expired()) why = epctl({"why"}).out;
+  while (why.find("waits for ranks 1 and 2 to join") == std::string::npos && !deadline.expired())
+    why = epctl({"why"}).out;
   EXPECT_THAT(why, HasSubstr("waits for ranks 1 and 2 to join"));
   EXPECT_THAT(epctl({"ls", "groups"}).out, HasSubstr("joining"));
   // The daemon's end is the end of the call that waits.
