@@ -18,6 +18,12 @@ constexpr size_t kLine = 64;
 // elements in registers with software prefetch, 5 % faster than 256 and 1024.
 constexpr size_t kBlock = 512;
 
+// Rows added in one pass over the sums, and how far ahead of the sum their lines are asked for: a row ends every few
+// pages, and the hardware prefetchers begin anew in each. Measured on 8 rows out of the cache, two cores busy: one row
+// a pass without asking 10.6 ms, two and 2 KB ahead 9.0 ms, four 8.5 ms; 1 KB and 4 KB ahead are no faster.
+constexpr size_t kRowsPerPass = 4;
+constexpr size_t kAhead = 2048;
+
 template <DataType type>
 constexpr size_t kSize = type == DataType::fp32 ? 4 : 2;
 
@@ -101,33 +107,59 @@ void store(char* out, const float* sum, size_t count, bool stream) {
   }
 }
 
-template <bool weighted, bool first>
-void add(float* sum, __m512 x, __m512 weight) {
-  const __m512 term = weighted ? _mm512_mul_ps(weight, x) : x;
-  _mm512_store_ps(sum, first ? term : _mm512_add_ps(_mm512_load_ps(sum), term));
+// Adds elements begin .. begin + count of n rows to the sums, one row after the other. `first`: the sums begin with
+// them.
+template <DataType type, bool weighted, bool first, size_t n>
+void add_rows(float* sum, const void* const* rows, const float* weights, size_t begin, size_t count) {
+  const char* row[n];
+  __m512 weight[n];
+#pragma GCC unroll 4
+  for (size_t k = 0; k < n; ++k) {
+    row[k] = static_cast<const char*>(rows[k]) + begin * kSize<type>;
+    weight[k] = _mm512_set1_ps(weighted ? weights[k] : 1);
+  }
+  const auto add = [&](size_t i, const auto& load_lanes) {
+    __m512 total = _mm512_setzero_ps();
+    if constexpr (!first) total = _mm512_load_ps(sum + i);
+#pragma GCC unroll 4
+    for (size_t k = 0; k < n; ++k) {
+      __m512 x = load_lanes(row[k] + i * kSize<type>);
+      if constexpr (weighted) x = _mm512_mul_ps(weight[k], x);
+      total = first && k == 0 ? x : _mm512_add_ps(total, x);
+    }
+    _mm512_store_ps(sum + i, total);
+  };
+  constexpr size_t kPerLine = kLine / kSize<type>;
+  size_t i = 0;
+  for (; i + kPerLine <= count; i += kPerLine) {
+#pragma GCC unroll 4
+    for (size_t k = 0; k < n; ++k) _mm_prefetch(row[k] + i * kSize<type> + kAhead, _MM_HINT_T1);
+#pragma GCC unroll 2
+    for (size_t lanes = 0; lanes < kPerLine; lanes += kLanes) add(i + lanes, load<type>);
+  }
+  for (; i + kLanes <= count; i += kLanes) add(i, load<type>);
+  if (i == count) return;
+  const __mmask16 mask = first_lanes(count - i);
+  add(i, [mask](const char* at) { return load_part<type>(at, mask); });
 }
 
+// Adds the next rows, at most kRowsPerPass of them, and returns how many.
 template <DataType type, bool weighted, bool first>
-void add_row(float* sum, const char* row, float weight_of_row, size_t count) {
-  const __m512 weight = _mm512_set1_ps(weight_of_row);
-  size_t i = 0;
-#pragma GCC unroll 4
-  for (; i + kLanes <= count; i += kLanes) add<weighted, first>(sum + i, load<type>(row + i * kSize<type>), weight);
-  if (i == count) return;
-  add<weighted, first>(sum + i, load_part<type>(row + i * kSize<type>, first_lanes(count - i)), weight);
+size_t add_some(float* sum, const ReduceGroup& group, size_t term, size_t begin, size_t count) {
+  const void* const* const rows = group.rows + term;
+  const float* const weights = weighted ? group.weights + term : nullptr;
+  switch (group.count - term) {
+    case 1: add_rows<type, weighted, first, 1>(sum, rows, weights, begin, count); return 1;
+    case 2: add_rows<type, weighted, first, 2>(sum, rows, weights, begin, count); return 2;
+    case 3: add_rows<type, weighted, first, 3>(sum, rows, weights, begin, count); return 3;
+    default: add_rows<type, weighted, first, kRowsPerPass>(sum, rows, weights, begin, count); return kRowsPerPass;
+  }
 }
 
 template <DataType type, bool weighted>
 void sum_rows(float* sum, const ReduceGroup& group, size_t begin, size_t count) {
-  for (size_t term = 0; term < group.count; ++term) {
-    const char* row = static_cast<const char*>(group.rows[term]) + begin * kSize<type>;
-    const float weight = weighted ? group.weights[term] : 0;
-    if (term == 0) {
-      add_row<type, weighted, true>(sum, row, weight, count);
-    } else {
-      add_row<type, weighted, false>(sum, row, weight, count);
-    }
-  }
+  size_t term = add_some<type, weighted, true>(sum, group, 0, begin, count);
+  while (term < group.count) term += add_some<type, weighted, false>(sum, group, term, begin, count);
 }
 
 template <DataType type>
