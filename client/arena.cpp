@@ -45,10 +45,8 @@ Result<Block> Arena::allocate(ipc::SegmentKind kind, std::uint64_t bytes) {
     if (auto grown = grow(kind, need); !grown) return fail(grown.error());
     take(kind, need, piece);
   }
-  const Block block{segments_[piece.segment].memory.data() + piece.offset, need,
-                    ipc::SpanRef::make(piece.segment, piece.offset)};
-  used_.emplace(block.data, block);
-  return block;
+  return Block{segments_[piece.segment].memory.data() + piece.offset, need,
+               ipc::SpanRef::make(piece.segment, piece.offset)};
 }
 
 void Arena::trim(Block& block, std::uint64_t bytes) {
@@ -57,22 +55,31 @@ void Arena::trim(Block& block, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   put({block.ref.segment(), block.ref.offset() + keep, block.bytes - keep});
   block.bytes = keep;
-  used_[block.data].bytes = keep;
 }
 
 void Arena::free(const Block& block) {
-  if (block.data != nullptr) (void)free(static_cast<void*>(block.data));
+  if (block.data == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  put(block);
 }
 
-Result<void> Arena::free(void* data) {
+Result<Block> Arena::hand_out(ipc::SegmentKind kind, std::uint64_t bytes) {
+  auto block = allocate(kind, bytes);
+  if (!block) return block;
   const std::lock_guard lock(mutex_);
-  const auto found = used_.find(static_cast<const std::byte*>(data));
-  if (found == used_.end()) {
+  handed_out_.emplace(block->data, *block);
+  return block;
+}
+
+Result<void> Arena::take_back(const void* data) {
+  const std::lock_guard lock(mutex_);
+  const auto found = handed_out_.find(data);
+  if (found == handed_out_.end()) {
     return fail(Code::invalid_argument,
                 "rh_free: the address is not the start of memory that rh_alloc gave for this group");
   }
-  put({found->second.ref.segment(), found->second.ref.offset(), found->second.bytes});
-  used_.erase(found);
+  put(found->second);
+  handed_out_.erase(found);
   return {};
 }
 
@@ -145,6 +152,10 @@ bool Arena::take(ipc::SegmentKind kind, std::uint64_t bytes, Piece& out) {
     return true;
   }
   return false;
+}
+
+void Arena::put(const Block& block) {
+  put({block.ref.segment(), block.ref.offset(), block.bytes});
 }
 
 void Arena::put(Piece piece) {

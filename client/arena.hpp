@@ -39,8 +39,10 @@ class Arena {
   void trim(Block& block, std::uint64_t bytes);
   // Not an error for an empty block.
   void free(const Block& block);
-  // The block that starts at this address.
-  Result<void> free(void* data);
+
+  // For a caller who gives memory back by its address: what we keep for ourselves cannot be taken from us that way.
+  Result<Block> hand_out(ipc::SegmentKind kind, std::uint64_t bytes);
+  Result<void> take_back(const void* data);
 
   // Where memory lies if all of [data, data + bytes) is inside one segment of this arena.
   [[nodiscard]] bool find(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const;
@@ -63,13 +65,14 @@ class Arena {
 
   Result<void> grow(ipc::SegmentKind kind, std::uint64_t bytes);
   bool take(ipc::SegmentKind kind, std::uint64_t bytes, Piece& out);
+  void put(const Block& block);
   void put(Piece piece);
 
   mutable std::mutex mutex_;
   Announce announce_;
   std::vector<Held> segments_;  // index = id
   std::vector<Piece> free_;     // most recently freed last; neighbours are merged
-  std::map<const std::byte*, Block> used_;
+  std::map<const void*, Block> handed_out_;
 };
 
 }  // namespace railhead::client

@@ -146,7 +146,7 @@ rh_status rh_alloc(rh_group* group, rh_arena arena, size_t bytes, void** memory)
       return report(Code::invalid_argument, "arena is neither RH_ARENA_RECEIVE nor RH_ARENA_COMBINE");
     // The memory of an ended group is never handed out again: a peer that sleeps may still write there when it wakes.
     if (const Status ended = found->engine().status(); !ended.ok()) return report(ended);
-    auto block = found->context().arena->allocate(
+    auto block = found->context().arena->hand_out(
         arena == RH_ARENA_RECEIVE ? railhead::ipc::SegmentKind::receive : railhead::ipc::SegmentKind::combine, bytes);
     if (!block) return report(block);
     *memory = block->data;
@@ -158,7 +158,7 @@ rh_status rh_free(rh_group* group, void* memory) {
   return guarded([&]() -> rh_status {
     const auto found = find_group(group);
     if (found == nullptr) return unknown("the group");
-    return memory == nullptr ? RH_OK : report(found->context().arena->free(memory));
+    return memory == nullptr ? RH_OK : report(found->context().arena->take_back(memory));
   });
 }
 

@@ -38,7 +38,7 @@ std::optional<Status> outcome(const std::shared_ptr<Group>& group, const EventEn
   return std::nullopt;
 }
 
-// What a wait that is over returns; without an outcome, why the group ended.
+// What an event that is over returns; without an outcome, why the group ended.
 Status settle(const std::shared_ptr<Group>& group, const EventEntry& entry) {
   const auto settled = group->engine().locked([&] { return outcome(group, entry); });
   return settled ? *settled : group->engine().status();
@@ -56,11 +56,17 @@ rh_status conclude(EventEntry entry, rh_event** event) {
     group->engine().detach();
     return RH_OK;
   }
+  std::optional<Status> result;
+  bool in_flight = false;
   // The engine ends an operation at its own deadline, on all ranks.
-  group->engine().wait(ipc::Deadline::never(), [&entry] { return settled(entry); });
+  group->engine().wait(ipc::Deadline::never(), [&] {
+    result = outcome(group, entry);
+    in_flight = !entry.op->concluded();
+    return result.has_value();
+  });
   // Too short a place: others need what this rank sends while its caller finds a larger one.
-  if (group->engine().locked([&entry] { return !entry.op->concluded(); })) group->engine().detach();
-  return report(settle(group, entry));
+  if (in_flight) group->engine().detach();
+  return report(result ? *result : group->engine().status());
 }
 
 }  // namespace

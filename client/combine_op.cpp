@@ -8,19 +8,11 @@ namespace railhead::client {
 
 using kernels::Step;
 
-namespace {
-
-bool all(const std::vector<bool>& flags) {
-  return std::find(flags.begin(), flags.end(), false) == flags.end();
-}
-
-}  // namespace
-
 Result<Step> CombineOp::step(GroupContext& group, const Op* prior) {
   bool progressed = false;
   form_.op = number();
   if (!published()) {
-    if (!publish(group, announcement_)) return Step::blocked;
+    if (!publish(group, header_, handle_->route.plan)) return Step::blocked;
     progressed = true;
   }
   if (!have_all()) {
@@ -55,16 +47,12 @@ Result<void> CombineOp::prepare(GroupContext& group) {
   form_.y = request_.y;
   form_.y_pitch = request_.y_pitch;
 
-  ipc::OpHeader& header = announcement_.header;
-  header.layout = static_cast<std::uint8_t>(route.layout);
-  header.element = static_cast<std::uint8_t>(request_.type);
-  header.wire = static_cast<std::uint8_t>(request_.wire);
-  header.flags = request_.weighted ? ipc::kFlagWeighted : 0;
-  header.handle_op = route.op;
-  header.tokens = handle_->tokens;
-  for (std::uint32_t d = 0; d < group.shape.domains(); ++d) {
-    announcement_.slices.push_back(route.plan.slice(static_cast<std::uint16_t>(d)));
-  }
+  header_.layout = static_cast<std::uint8_t>(route.layout);
+  header_.element = static_cast<std::uint8_t>(request_.type);
+  header_.wire = static_cast<std::uint8_t>(request_.wire);
+  header_.flags = request_.weighted ? ipc::kFlagWeighted : 0;
+  header_.handle_op = route.op;
+  header_.tokens = handle_->tokens;
   const std::uint64_t bytes = handle_->row_count(group.local) * form_.row_bytes();
   if (bytes == 0) return {};
   ipc::SpanRef ref;
@@ -75,7 +63,7 @@ Result<void> CombineOp::prepare(GroupContext& group) {
     kernels::copy_row(staged_.data, request_.rows, bytes, kernels::StoreMode::temporal);
     ref = staged_.ref;
   }
-  header.rows_span = ref.word;
+  header_.rows_span = ref.word;
   return {};
 }
 
@@ -94,23 +82,22 @@ Result<void> CombineOp::open_inputs(GroupContext& group) {
   form_.y_mode = kernels::store_mode_for(total);
   pulled_.resize(group.locals());
   const std::uint32_t channels = group.shape.params().channels;
+  std::vector<std::uint32_t> rings(group.shape.domains());
+  homes_.reserve(channels);
   for (std::uint32_t c = 0; c < channels; ++c) {
-    std::vector<std::uint32_t> rings(group.shape.domains());
     if (group.rail != nullptr) {
       const auto& as_home = group.rail->rings().as_home();
       for (std::uint32_t i = 0; i < as_home.size(); ++i) {
         if (as_home[i].channel == c) rings[as_home[i].domain] = group.rail->rings().rx_combine(i);
       }
     }
-    homes_.emplace_back(group.rank, group.domain, c, std::move(rings));
+    homes_.emplace_back(group.rank, group.domain, c, rings);
   }
-  homes_done_.resize(homes_.size());
   if (group.rail != nullptr) {
     const auto& as_forwarder = group.rail->rings().as_forwarder();
     for (std::uint32_t i = 0; i < as_forwarder.size(); ++i) {
       returns_.emplace_back(as_forwarder[i], group.rail->rings().tx_combine(i));
     }
-    returns_done_.resize(returns_.size());
   }
   opened_ = true;
   return {};
@@ -120,19 +107,21 @@ Result<void> CombineOp::open_inputs(GroupContext& group) {
 Result<bool> CombineOp::pull(GroupContext& group, const Op* prior, bool& progressed) {
   const kernels::Route& route = handle_->route;
   for (std::size_t i = 0; i < returns_.size(); ++i) {
-    if (returns_done_[i] || (prior != nullptr && !prior->sent(i))) continue;
-    const Step step = returns_[i].step(form_, route.forwards[i], *group.rail, pulled_);
-    returns_done_[i] = step == Step::done;
+    auto& [role, done] = returns_[i];
+    if (done || (prior != nullptr && !prior->sent(i))) continue;
+    const Step step = role.step(form_, route.forwards[i], *group.rail, pulled_);
+    done = step == Step::done;
     progressed |= step != Step::blocked;
   }
   for (std::size_t c = 0; c < homes_.size(); ++c) {
-    if (homes_done_[c] || (prior != nullptr && !prior->received(c))) continue;
-    auto step = homes_[c].step(form_, route, group.rail.get(), pulled_);
+    auto& [role, done] = homes_[c];
+    if (done || (prior != nullptr && !prior->received(c))) continue;
+    auto step = role.step(form_, route, group.rail.get(), pulled_, group.scratch);
     if (!step) return fail(step.error());
-    homes_done_[c] = *step == Step::done;
+    done = *step == Step::done;
     progressed |= *step != Step::blocked;
   }
-  if (!all(homes_done_) || !all(returns_done_)) return false;
+  if (!all_done(homes_) || !all_done(returns_)) return false;
   kernels::fence();
   for (std::uint32_t l = 0; l < group.locals(); ++l) group.words.finish(l, group.local, number(), pulled_[l]);
   pulled_all_ = true;
@@ -165,13 +154,12 @@ std::uint64_t CombineOp::rows() const {
 
 Waiting CombineOp::waiting(const GroupContext& group) const {
   if (!have_locals() || !published()) return waiting_for_headers(group);
-  for (std::size_t c = 0; c < homes_.size(); ++c) {
-    if (homes_done_[c]) continue;
-    const auto& ranks = group.shape.ranks_of(homes_[c].waiting_for());
-    return {ipc::WaitPhase::partials, ranks.front(), homes_[c].token(), handle_->tokens};
+  for (const auto& [role, done] : homes_) {
+    if (done) continue;
+    return {ipc::WaitPhase::partials, group.shape.ranks_of(role.waiting_for()).front(), role.token(), handle_->tokens};
   }
-  for (std::size_t i = 0; i < returns_.size(); ++i) {
-    if (!returns_done_[i]) return {ipc::WaitPhase::credits, returns_[i].ring().peer, 0, 1};
+  for (const auto& [role, done] : returns_) {
+    if (!done) return {ipc::WaitPhase::credits, role.ring().peer, 0, 1};
   }
   if (!have_all()) return waiting_for_headers(group);
   for (std::uint32_t l = 0; l < group.locals(); ++l) {

@@ -30,8 +30,8 @@ class CombineOp final : public Op {
   Result<kernels::Step> step(GroupContext& group, const Op* prior) override;
   void cancel() override {}
   [[nodiscard]] Waiting waiting(const GroupContext& group) const override;
-  [[nodiscard]] bool sent(std::size_t ring) const override { return opened_ && returns_done_[ring]; }
-  [[nodiscard]] bool received(std::size_t channel) const override { return opened_ && homes_done_[channel]; }
+  [[nodiscard]] bool sent(std::size_t ring) const override { return opened_ && returns_[ring].done; }
+  [[nodiscard]] bool received(std::size_t channel) const override { return opened_ && homes_[channel].done; }
   [[nodiscard]] std::uint64_t rows() const override;
 
  private:
@@ -43,15 +43,13 @@ class CombineOp final : public Op {
   std::shared_ptr<Handle> handle_;
   CombineRequest request_;
   kernels::CombineForm form_;
-  Announcement announcement_;
-  Block staged_;  // copy of rows that lay outside the arena
+  ipc::OpHeader header_{};  // what is known before the operation has a number
+  Block staged_;            // copy of rows that lay outside the arena
   bool opened_ = false;
   bool pulled_all_ = false;
   std::vector<std::uint32_t> pulled_;  // rows taken, by local rank
-  std::vector<kernels::ReturnRole> returns_;
-  std::vector<bool> returns_done_;
-  std::vector<kernels::HomeRole> homes_;
-  std::vector<bool> homes_done_;
+  std::vector<kernels::Tracked<kernels::ReturnRole>> returns_;
+  std::vector<kernels::Tracked<kernels::HomeRole>> homes_;
 };
 
 }  // namespace railhead::client

@@ -9,14 +9,6 @@ namespace railhead::client {
 
 using kernels::Step;
 
-namespace {
-
-bool all(const std::vector<bool>& flags) {
-  return std::find(flags.begin(), flags.end(), false) == flags.end();
-}
-
-}  // namespace
-
 DispatchOp::DispatchOp(std::shared_ptr<Handle> handle, DispatchRequest request, ipc::Deadline deadline)
     : Op(ipc::OpKind::dispatch, deadline),
       handle_(std::move(handle)),
@@ -32,7 +24,7 @@ Result<Step> DispatchOp::step(GroupContext& group, const Op* prior) {
   form_.op = number();
   if (!request_.cached) handle_->route.op = number();
   if (!published()) {
-    if (!publish(group, announcement_)) return Step::blocked;
+    if (!publish(group, header_, handle_->route.plan)) return Step::blocked;
     progressed = true;
   }
   const bool sent_all = send(group, prior, progressed);
@@ -73,17 +65,13 @@ Result<void> DispatchOp::prepare(GroupContext& group) {
   form_.row_bytes = group.shape.params().hidden * static_cast<std::uint32_t>(kernels::size_of(request_.type));
   form_.record = ipc::DispatchRecordLayout(form_.topk, form_.side_bytes, form_.row_bytes);
 
-  ipc::OpHeader& header = announcement_.header;
-  header.layout = static_cast<std::uint8_t>(route.layout);
-  header.element = static_cast<std::uint8_t>(request_.type);
-  header.flags = request_.cached ? ipc::kFlagCached : 0;
-  header.align = static_cast<std::uint16_t>(route.align);
-  header.side_bytes = request_.side_bytes;
-  header.handle_op = request_.cached ? route.op : 0;
-  header.tokens = handle_->tokens;
-  for (std::uint32_t d = 0; d < group.shape.domains(); ++d) {
-    announcement_.slices.push_back(route.plan.slice(static_cast<std::uint16_t>(d)));
-  }
+  header_.layout = static_cast<std::uint8_t>(route.layout);
+  header_.element = static_cast<std::uint8_t>(request_.type);
+  header_.flags = request_.cached ? ipc::kFlagCached : 0;
+  header_.align = static_cast<std::uint16_t>(route.align);
+  header_.side_bytes = request_.side_bytes;
+  header_.handle_op = request_.cached ? route.op : 0;
+  header_.tokens = handle_->tokens;
   if (may_run_) {
     if (auto offered = offer(group); !offered) return offered;
   }
@@ -92,7 +80,6 @@ Result<void> DispatchOp::prepare(GroupContext& group) {
   for (std::uint32_t i = 0; i < rings.as_home().size(); ++i) {
     sends_.emplace_back(rings.as_home()[i], rings.tx_dispatch(i));
   }
-  sends_done_.resize(sends_.size());
   return {};
 }
 
@@ -119,10 +106,9 @@ Result<void> DispatchOp::offer(GroupContext& group) {
   }
   received_.meta = *meta;
   offered_rows_ = rows;
-  ipc::OpHeader& header = announcement_.header;
-  header.rows_span = rows_ref_.word;
-  header.meta_span = meta->ref.word;
-  header.span_rows = rows;
+  header_.rows_span = rows_ref_.word;
+  header_.meta_span = meta->ref.word;
+  header_.span_rows = rows;
   return {};
 }
 
@@ -135,16 +121,14 @@ std::uint64_t DispatchOp::forecast(const GroupContext& group) const {
 }
 
 bool DispatchOp::send(GroupContext& group, const Op* prior, bool& progressed) {
-  bool all_done = true;
   for (std::size_t i = 0; i < sends_.size(); ++i) {
-    if (sends_done_[i]) continue;
-    all_done = false;
-    if (prior != nullptr && !prior->sent(i)) continue;
-    const Step step = sends_[i].step(form_, handle_->route.plan, request_.data, *group.rail);
-    sends_done_[i] = step == Step::done;
+    auto& [role, done] = sends_[i];
+    if (done || (prior != nullptr && !prior->sent(i))) continue;
+    const Step step = role.step(form_, handle_->route.plan, request_.data, *group.rail);
+    done = step == Step::done;
     progressed |= step != Step::blocked;
   }
-  return all_done || all(sends_done_);
+  return all_done(sends_);
 }
 
 // Reads the slices from the board, once: other ranks can write there, and bases, counts and padding must agree.
@@ -181,17 +165,19 @@ Result<void> DispatchOp::count(GroupContext& group) {
   received_.row_count = route.output_rows(group.local);
   received_.received = route.received_rows(group.local);
   group.last_rows[static_cast<std::size_t>(route.layout)] = received_.row_count;
+  locals_.reserve(group.shape.params().channels);
   for (std::uint32_t c = 0; c < group.shape.params().channels; ++c) locals_.emplace_back(c);
-  locals_done_.resize(locals_.size());
   if (group.rail != nullptr) {
     const auto& rings = group.rail->rings().as_forwarder();
     const std::uint32_t channel_words = group.shape.experts_of_domain(group.domain) + group.locals();
-    if (!request_.cached) route.forwards.resize(rings.size());
+    if (!request_.cached) {
+      route.forwards.resize(rings.size());
+      for (kernels::ForwardTokens& kept : route.forwards) kept.clear();
+    }
     for (std::uint32_t i = 0; i < rings.size(); ++i) {
       forwards_.emplace_back(rings[i], group.rail->rings().rx_dispatch(i),
                              slices[rings[i].home][channel_words + rings[i].channel], group.experts);
     }
-    forwards_done_.resize(forwards_.size());
   }
   counted_ = true;
   return {};
@@ -279,20 +265,21 @@ Result<bool> DispatchOp::open_outputs(GroupContext& group) {
 Result<bool> DispatchOp::move(GroupContext& group, const Op* prior, bool& progressed) {
   kernels::Route& route = handle_->route;
   for (std::size_t i = 0; i < forwards_.size(); ++i) {
-    if (forwards_done_[i] || (prior != nullptr && !prior->received(i))) continue;
-    auto step = forwards_[i].step(form_, group.experts, route, *group.rail, writer_,
-                                  request_.cached ? nullptr : &route.forwards[i]);
+    auto& [role, done] = forwards_[i];
+    if (done || (prior != nullptr && !prior->received(i))) continue;
+    auto step =
+        role.step(form_, group.experts, route, *group.rail, writer_, request_.cached ? nullptr : &route.forwards[i]);
     if (!step) return fail(step.error());
-    forwards_done_[i] = *step == Step::done;
+    done = *step == Step::done;
     progressed |= *step != Step::blocked;
   }
-  for (std::size_t c = 0; c < locals_.size(); ++c) {
-    if (locals_done_[c]) continue;
-    const Step step = locals_[c].step(group.rank, group.domain, route.plan, request_.data, writer_);
-    locals_done_[c] = step == Step::done;
+  for (auto& [role, done] : locals_) {
+    if (done) continue;
+    const Step step = role.step(group.rank, group.domain, route.plan, request_.data, writer_, group.scratch.uses);
+    done = step == Step::done;
     progressed |= step != Step::blocked;
   }
-  if (!all(locals_done_) || !all(forwards_done_)) return false;
+  if (!all_done(locals_) || !all_done(forwards_)) return false;
   kernels::fence();
   for (std::uint32_t l = 0; l < group.locals(); ++l) {
     group.words.finish(l, group.local, number(), writer_.written(l));
@@ -303,7 +290,7 @@ Result<bool> DispatchOp::move(GroupContext& group, const Op* prior, bool& progre
 }
 
 bool DispatchOp::received(std::size_t ring) const {
-  return counted_ && forwards_done_[ring];
+  return counted_ && forwards_[ring].done;
 }
 
 Result<bool> DispatchOp::arrived(GroupContext& group) const {
@@ -390,12 +377,11 @@ Waiting DispatchOp::waiting(const GroupContext& group) const {
       return {ipc::WaitPhase::span, static_cast<std::uint16_t>(group.rank_of_local(l)), 0, 1};
     }
   }
-  for (std::size_t i = 0; i < forwards_.size(); ++i) {
-    if (forwards_done_[i]) continue;
-    return {ipc::WaitPhase::rows, forwards_[i].ring().home, forwards_[i].taken(), forwards_[i].expected()};
+  for (const auto& [role, done] : forwards_) {
+    if (!done) return {ipc::WaitPhase::rows, role.ring().home, role.taken(), role.expected()};
   }
-  for (std::size_t i = 0; i < sends_.size(); ++i) {
-    if (!sends_done_[i]) return {ipc::WaitPhase::credits, sends_[i].ring().peer, 0, 1};
+  for (const auto& [role, done] : sends_) {
+    if (!done) return {ipc::WaitPhase::credits, role.ring().peer, 0, 1};
   }
   for (std::uint32_t l = 0; l < group.locals(); ++l) {
     if (group.words.has_finished(group.local, l, number())) continue;

@@ -32,7 +32,7 @@ class DispatchOp final : public Op {
   Result<kernels::Step> step(GroupContext& group, const Op* prior) override;
   void cancel() override;
   [[nodiscard]] Waiting waiting(const GroupContext& group) const override;
-  [[nodiscard]] bool sent(std::size_t ring) const override { return sends_done_[ring]; }
+  [[nodiscard]] bool sent(std::size_t ring) const override { return sends_[ring].done; }
   [[nodiscard]] bool received(std::size_t ring) const override;
   [[nodiscard]] std::uint64_t rows() const override { return received_.received; }
   [[nodiscard]] bool waits_for_caller() const override { return waits_for_run(); }
@@ -67,7 +67,7 @@ class DispatchOp final : public Op {
   std::shared_ptr<Handle> handle_;
   DispatchRequest request_;
   kernels::ChunkForm form_;
-  Announcement announcement_;
+  ipc::OpHeader header_{};  // what is known before the operation has a number
   bool counted_ = false;
   bool may_run_;
   bool too_small_ = false;
@@ -80,12 +80,9 @@ class DispatchOp final : public Op {
   bool copy_out_ = false;  // the caller's memory is outside the arena
   ipc::SpanRef rows_ref_;
 
-  std::vector<kernels::SendRole> sends_;
-  std::vector<bool> sends_done_;
-  std::vector<kernels::LocalRole> locals_;
-  std::vector<bool> locals_done_;
-  std::vector<kernels::ForwardRole> forwards_;
-  std::vector<bool> forwards_done_;
+  std::vector<kernels::Tracked<kernels::SendRole>> sends_;
+  std::vector<kernels::Tracked<kernels::LocalRole>> locals_;
+  std::vector<kernels::Tracked<kernels::ForwardRole>> forwards_;
   kernels::RowWriter writer_;
 };
 

@@ -1,5 +1,6 @@
 #include "client/engine.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -28,21 +29,20 @@ Engine::~Engine() {
 }
 
 Status Engine::start(const std::shared_ptr<Op>& op) {
-  const auto room = [this] { return in_flight_.size() < group_.shape.params().depth; };
   // The caller's own next step is what would make room.
   const auto stuck = [this] { return !in_flight_.empty() && in_flight_.front()->waits_for_caller(); };
-  std::unique_lock lock(mutex_, std::defer_lock);
+  std::unique_lock lock(mutex_);
   // Again where another thread was quicker to take the room.
-  do {
-    if (lock.owns_lock()) lock.unlock();
-    if (!wait(op->deadline(), [&] { return room() || stuck(); })) {
+  while (end_.ok() && !has_room_locked() && !stuck()) {
+    lock.unlock();
+    if (!wait(op->deadline(), [&] { return has_room_locked() || stuck(); })) {
       return {Code::timeout, "no room for another operation: " + std::to_string(group_.shape.params().depth) +
                                  " are in flight (the group's depth) and none completed in time"};
     }
     lock.lock();
-    if (!end_.ok()) return end_;
-  } while (!room() && !stuck());
-  if (!room()) {
+  }
+  if (!end_.ok()) return end_;
+  if (!has_room_locked()) {
     return {Code::invalid_usage, "op " + std::to_string(in_flight_.front()->number()) +
                                      " is planned and not run, and no more than " +
                                      std::to_string(group_.shape.params().depth) +
@@ -55,6 +55,10 @@ Status Engine::start(const std::shared_ptr<Op>& op) {
   return {};
 }
 
+bool Engine::has_room_locked() const {
+  return in_flight_.size() < group_.shape.params().depth;
+}
+
 bool Engine::wait(ipc::Deadline deadline, const std::function<bool()>& done) {
   {
     const std::lock_guard lock(mutex_);
@@ -64,12 +68,18 @@ bool Engine::wait(ipc::Deadline deadline, const std::function<bool()>& done) {
   ipc::WakeWord& word = group_.words.live(group_.local).wake;
   bool finished = false;
   bool in_time = true;
+  std::uint32_t idle = 0;  // looks since anything moved
   // True ends one round of waiting: finished, or something moved and the spin budget starts anew.
   const auto look = [&] {
     const std::lock_guard lock(mutex_);
     const bool moved = step_locked();
     finished = done() || !end_.ok();
-    if (!finished && !moved) note_waiting_locked();
+    idle = moved ? 0 : idle + 1;
+    if (finished) {
+      leave_locked();
+    } else if (idle > policy_.spins) {
+      note_waiting_locked();
+    }
     return finished || moved;
   };
   while (!finished && in_time) {
@@ -80,11 +90,14 @@ bool Engine::wait(ipc::Deadline deadline, const std::function<bool()>& done) {
     const std::lock_guard lock(mutex_);
     check_world_locked();
     finished = done() || !end_.ok();
+    if (finished || !in_time) leave_locked();
   }
-  const std::lock_guard lock(mutex_);
+  return finished;
+}
+
+void Engine::leave_locked() {
   --waiters_;
   if (detached_ && waiters_ == 0) progress_wanted_.notify_one();
-  return finished;
 }
 
 void Engine::poll() {
@@ -113,11 +126,10 @@ void Engine::progress_loop() {
     progress_wanted_.wait(lock, [this] { return stopping_ || (detached_ && waiters_ == 0 && end_.ok()); });
     if (stopping_) return;
     lock.unlock();
-    bool idle = false;
     const auto look = [&] {
       const std::lock_guard inner(mutex_);
       const bool moved = step_locked();
-      idle = stopping_ || waiters_ != 0 || in_flight_.empty() || !end_.ok();
+      const bool idle = stopping_ || waiters_ != 0 || in_flight_.empty() || !end_.ok();
       if (!idle && !moved) note_waiting_locked();
       return idle || moved;
     };
@@ -243,6 +255,13 @@ void Engine::note_waiting_locked() {
   ipc::store_relaxed(live.waiting_for, packed);
   ipc::store_relaxed(live.waiting_since_ns, ipc::steady_ns());
   ipc::store_relaxed(live.waiting_op, op.number());
+}
+
+std::uint64_t Engine::waits_for_caller() {
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::find_if(in_flight_.begin(), in_flight_.end(), [](const auto& op) { return op->waits_for_caller(); });
+  return found == in_flight_.end() ? 0 : (*found)->number();
 }
 
 void Engine::note_refusal() {

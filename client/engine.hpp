@@ -52,6 +52,8 @@ class Engine {
   // From now on the progress thread may carry this operation on.
   void detach();
 
+  // Number of the oldest operation in flight that nothing but another call of the application can move; 0: none.
+  [[nodiscard]] std::uint64_t waits_for_caller();
   // A refused call, for `why`: this rank did not make the next operation.
   void note_refusal();
   // The reason the group ended, or ok.
@@ -69,10 +71,12 @@ class Engine {
 
  private:
   bool step_locked();  // true when anything moved
+  bool has_room_locked() const;
+  void leave_locked();  // a waiter goes
   void end_locked(Status reason);
   void check_world_locked();
   bool complete_front_locked();
-  void note_waiting_locked();
+  void note_waiting_locked();  // not while a waiter still spins: nobody asks about microseconds
   void progress_loop();
   Status poison_status() const;
   Status late(const Op& op) const;

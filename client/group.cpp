@@ -160,7 +160,7 @@ Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args
                                                       std::to_string(cap) + ": release some"}));
       }
     }
-    handle = std::make_shared<Handle>(context_->arena);
+    handle = std::make_shared<Handle>(context_->arena, spare_tables_);
     handle->route.layout = input->layout;
     handle->route.align = input->align;
     handle->route.topk = context_->shape.params().topk;
@@ -176,7 +176,7 @@ Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args
     return fail(engine_->status().ok() ? refuse(started) : started);
   }
   const std::lock_guard lock(handles_mutex_);
-  planned_[handle.get()] = op;
+  handle->newest = op;
   if (cached == nullptr) {
     std::erase_if(handles_, [](const auto& weak) { return weak.expired(); });
     handles_.push_back(handle);
@@ -201,7 +201,7 @@ Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>
   std::shared_ptr<DispatchOp> op;
   {
     const std::lock_guard lock(handles_mutex_);
-    if (const auto found = planned_.find(handle.get()); found != planned_.end()) op = found->second.lock();
+    op = handle->newest.lock();
   }
   const bool waits = op != nullptr && engine_->locked([&] { return !op->concluded() && op->waits_for_run(); });
   if (!waits)
@@ -210,20 +210,7 @@ Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>
 }
 
 Status Group::may_block() {
-  // Copied first: the engine takes handles_mutex_ under its own lock, never the other way round.
-  std::vector<std::shared_ptr<DispatchOp>> in_flight;
-  {
-    const std::lock_guard lock(handles_mutex_);
-    for (const auto& [handle, weak] : planned_) {
-      if (auto op = weak.lock(); op != nullptr) in_flight.push_back(std::move(op));
-    }
-  }
-  const std::uint64_t waiting = engine_->locked([&]() -> std::uint64_t {
-    for (const auto& op : in_flight) {
-      if (!op->concluded() && op->waits_for_run()) return op->number();
-    }
-    return 0;
-  });
+  const std::uint64_t waiting = engine_->waits_for_caller();
   if (waiting == 0) return {};
   return refuse({Code::invalid_usage, "op " + std::to_string(waiting) +
                                           " is planned and not run: operations complete in order, so a blocking call "
@@ -278,10 +265,8 @@ void Group::release(const std::shared_ptr<Handle>& handle) {
   std::shared_ptr<DispatchOp> op;
   {
     const std::lock_guard lock(handles_mutex_);
-    if (const auto found = planned_.find(handle.get()); found != planned_.end()) {
-      op = found->second.lock();
-      planned_.erase(found);
-    }
+    op = handle->newest.lock();
+    handle->newest.reset();
     --live_handles_;
   }
   const bool abandoned = engine_->locked([&] {

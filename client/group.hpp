@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -68,7 +67,7 @@ class Group {
   std::unique_ptr<Engine> engine_;
   std::mutex handles_mutex_;
   std::vector<std::weak_ptr<Handle>> handles_;
-  std::map<const Handle*, std::weak_ptr<DispatchOp>> planned_;
+  std::shared_ptr<SpareTables> spare_tables_ = std::make_shared<SpareTables>();
   std::uint32_t live_handles_ = 0;
   bool closed_ = false;
 };

@@ -9,6 +9,7 @@
 #include "client/peer_arenas.hpp"
 #include "ipc/layout/group_segment.hpp"
 #include "ipc/layout/shape.hpp"
+#include "kernels/host/combine_roles.hpp"
 #include "kernels/host/rail_port.hpp"
 #include "kernels/plan/placement.hpp"
 
@@ -28,6 +29,7 @@ struct GroupContext {
   std::vector<std::uint64_t> releases;
   // A header said that a rank released the handle of this dispatch.
   std::function<void(std::uint64_t handle_op, std::uint32_t rank)> released;
+  kernels::TokenScratch scratch{};
   std::uint64_t last_rows[2] = {};  // by layout: what this rank's last dispatch received, with padding
 
   [[nodiscard]] std::uint32_t locals() const { return words.locals(); }

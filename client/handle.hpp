@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "client/arena.hpp"
-#include "kernels/host/route.hpp"
+#include "client/spare_tables.hpp"
 #include "kernels/host/row_meta.hpp"
 #include "kernels/host/types.hpp"
 
@@ -24,7 +24,9 @@ struct Received {
   kernels::RowMeta fields;
 };
 
-// State changes under the group lock; after `ready` everything but `ended_by` is constant.
+class DispatchOp;
+
+// State changes under the group lock; after `ready` everything but `ended_by` and `newest` is constant.
 struct Handle {
   enum class State : std::uint8_t {
     planning,  // its dispatch is in flight
@@ -32,10 +34,14 @@ struct Handle {
     failed,
   };
 
-  explicit Handle(std::shared_ptr<Arena> owner) : arena(std::move(owner)) {}
+  Handle(std::shared_ptr<Arena> owner, std::shared_ptr<SpareTables> spare_tables)
+      : arena(std::move(owner)), spares(std::move(spare_tables)), tables(spares->take()) {
+    route.op = 0;
+  }
   ~Handle() {
     give_back(received);
     if (cached) give_back(*cached);
+    spares->put(std::move(tables));
   }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
@@ -46,16 +52,19 @@ struct Handle {
   }
 
   std::shared_ptr<Arena> arena;
+  std::shared_ptr<SpareTables> spares;
+  std::unique_ptr<Tables> tables;
+  kernels::Route& route = tables->route;
+  std::vector<std::uint32_t>& slices = tables->slices;
+  std::vector<std::int32_t>& expert_counts = tables->expert_counts;
+  std::vector<std::int32_t>& expert_offsets = tables->expert_offsets;
+  std::vector<std::int64_t>& expert_offsets64 = tables->expert_offsets64;
+  std::weak_ptr<DispatchOp> newest;  // its newest dispatch; under the group's handles_mutex_
   State state = State::planning;
-  kernels::Route route;
   std::uint32_t tokens = 0;
-  std::vector<std::uint32_t> slices;  // of all ranks, for this domain: our copy
   Received received;
   std::optional<Received> cached;  // of the newest cached dispatch
-  std::vector<std::int32_t> expert_counts;
-  std::vector<std::int32_t> expert_offsets;
-  std::vector<std::int64_t> expert_offsets64;
-  std::int64_t ended_by = -1;  // rank whose header released this routing
+  std::int64_t ended_by = -1;      // rank whose header released this routing
 
   // Rows that a combine of this handle takes from this rank.
   [[nodiscard]] std::uint64_t row_count(std::uint32_t local) const { return route.output_rows(local); }

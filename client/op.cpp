@@ -37,33 +37,33 @@ void Op::finish_once(GroupContext& group) {
   finished_ = true;
 }
 
-bool Op::publish(GroupContext& group, const Announcement& announcement) {
+bool Op::publish(GroupContext& group, const ipc::OpHeader& form, const kernels::Plan& plan) {
   if (published_) return true;
   if (!on_board_) {
     if (!group.words.window_open(number_)) return false;
-    own_ = announcement.header;
+    own_ = form;
     own_.op = number_;
+    own_.called_ns = times_.called_ns;
     own_.epoch = group.shape.epoch();
     own_.kind = static_cast<std::uint8_t>(kind_);
     own_.release_count = static_cast<std::uint32_t>(std::min(group.releases.size(), kReleasesPerHeader));
     std::copy_n(group.releases.begin(), own_.release_count, own_.releases);
     group.releases.erase(group.releases.begin(), group.releases.begin() + own_.release_count);
     ipc::store_relaxed(group.words.live(group.local).planned, number_);  // relaxed: read by the daemon after our death
-    group.words.publish_header(group.rank, ipc::GroupSegment::Origin::this_domain, own_,
-                               announcement.slices[group.domain]);
+    group.words.publish_header(group.rank, ipc::GroupSegment::Origin::this_domain, own_, plan.slice(group.domain));
     on_board_ = true;
     rows_.resize(group.shape.ranks());
     missing_ = group.shape.ranks();
     locals_missing_ = group.locals();
   }
-  published_ = publish_remote(group, announcement);
+  published_ = publish_remote(group, plan);
   return published_;
 }
 
-bool Op::publish_remote(GroupContext& group, const Announcement& announcement) {
+bool Op::publish_remote(GroupContext& group, const kernels::Plan& plan) {
   for (; next_domain_ + 1 < group.shape.domains(); ++next_domain_) {
     const std::size_t domain = next_domain_ + (next_domain_ >= group.domain ? 1 : 0);
-    const auto slice = announcement.slices[domain];
+    const auto slice = plan.slice(static_cast<std::uint16_t>(domain));
     std::byte* const slot = group.rail->header_slot(static_cast<std::uint32_t>(next_domain_), number_);
     ipc::OpHeader header = own_;
     header.checksum = ipc::header_checksum(header, slice.data(), slice.size());
@@ -99,8 +99,8 @@ Result<bool> Op::collect(GroupContext& group) {
     rows_[r] = row;
     --missing_;
     if (group.shape.domain_of(r) == group.domain) --locals_missing_;
-    if (row.header->published_ns >= last_published_ns_) {
-      last_published_ns_ = row.header->published_ns;
+    if (row.header->called_ns >= last_called_ns_) {
+      last_called_ns_ = row.header->called_ns;
       times_.last_rank = static_cast<std::int32_t>(r);
     }
     const std::uint32_t releases = std::min<std::uint32_t>(row.header->release_count, kReleasesPerHeader);

@@ -14,6 +14,7 @@
 #include "ipc/status.hpp"
 #include "ipc/wire.hpp"
 #include "kernels/host/step.hpp"
+#include "kernels/plan/plan.hpp"
 
 namespace railhead::client {
 
@@ -69,13 +70,9 @@ class Op {
  protected:
   // Everything has arrived: fills in results, gives back what was borrowed. Cannot fail.
   virtual void finish(GroupContext& group) = 0;
-  // Publishes this rank's header to its domain and to the others once the window is open. `slices` by domain.
-  struct Announcement {
-    ipc::OpHeader header{};
-    std::vector<std::span<const std::uint32_t>> slices;
-  };
-  // True once everything is out.
-  bool publish(GroupContext& group, const Announcement& announcement);
+  // Publishes this rank's header to its domain and to the others, with the plan's slice for each, once the window is
+  // open. True once everything is out.
+  bool publish(GroupContext& group, const ipc::OpHeader& form, const kernels::Plan& plan);
   [[nodiscard]] bool published() const noexcept { return published_; }
   // Looks for headers that were not seen yet and checks that they agree with ours. True when all are there; rows_ then
   // holds one row per rank. Error: disagreement, or a rank that left before this operation.
@@ -86,7 +83,7 @@ class Op {
   [[nodiscard]] Waiting waiting_for_headers(const GroupContext& group) const;
 
  private:
-  bool publish_remote(GroupContext& group, const Announcement& announcement);
+  bool publish_remote(GroupContext& group, const kernels::Plan& plan);
 
   ipc::OpKind kind_;
   ipc::Deadline deadline_;
@@ -103,7 +100,7 @@ class Op {
   std::vector<ipc::GroupSegment::Row> rows_;
   std::uint32_t missing_ = 0;
   std::uint32_t locals_missing_ = 0;
-  std::uint64_t last_published_ns_ = 0;
+  std::uint64_t last_called_ns_ = 0;
 };
 
 const char* op_name(ipc::OpKind kind) noexcept;

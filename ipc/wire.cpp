@@ -41,7 +41,7 @@ Result<void> check(const ChunkHeader& h, std::uint32_t slot_bytes) {
 std::uint32_t header_checksum(const OpHeader& header, const std::uint32_t* slice, std::size_t slice_words) {
   OpHeader copy = header;
   copy.checksum = 0;
-  copy.published_ns = 0;
+  copy.called_ns = 0;
   return crc(crc(0, &copy, sizeof(copy)), slice, slice_words * sizeof(std::uint32_t));
 }
 

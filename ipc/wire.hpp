@@ -47,9 +47,9 @@ struct OpHeader {
   std::uint64_t rows_span;      // SpanRef: dispatch: where rows may be written; combine: where the rows lie
   std::uint64_t meta_span;      // SpanRef: dispatch: where row metadata may be written
   std::uint64_t span_rows;      // dispatch: rows that fit both spans, 0 = none offered (a span word follows)
-  std::uint64_t published_ns;   // steady clock of the host that wrote the board row: who was last
+  std::uint64_t called_ns;      // steady clock of the host that wrote the board row, of the call or of the arrival here
   std::uint64_t releases[4];    // handles that end with this operation
-  std::uint32_t checksum;       // CRC-32 of header (with this field 0 and published_ns 0) and slice; rail only
+  std::uint32_t checksum;       // CRC-32 of header (with this field 0 and called_ns 0) and slice; rail only
   std::uint32_t reserved1[5];
 };
 static_assert(sizeof(OpHeader) == 128);

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "ipc/clock.hpp"
+
 namespace railhead::daemon::rail {
 namespace {
 
@@ -94,6 +96,7 @@ bool Arrivals::publish(HeaderRx& ring) {
       fail_path(*ring.path, good.error().message());
       return true;
     }
+    header_.called_ns = ipc::steady_ns();
     group.segment().publish_header(ring.rank, ipc::GroupSegment::Origin::another_domain, header_, slice_);
     ++ring.next_op;
   }

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "ipc/clock.hpp"
 #include "ipc/layout/align.hpp"
 
 namespace railhead::ipc {
@@ -76,10 +75,8 @@ std::byte* GroupSegment::row(std::uint32_t rank, std::uint64_t op) const {
 void GroupSegment::publish_header(std::uint32_t rank, Origin origin, const OpHeader& header,
                                   std::span<const std::uint32_t> slice) const {
   std::byte* const at = row(rank, header.op);
-  OpHeader copy = header;
-  copy.published_ns = steady_ns();
-  constexpr std::size_t kTag = sizeof(copy.op);
-  std::memcpy(at + kTag, reinterpret_cast<const std::byte*>(&copy) + kTag, sizeof(copy) - kTag);
+  constexpr std::size_t kTag = sizeof(header.op);
+  std::memcpy(at + kTag, reinterpret_cast<const std::byte*>(&header) + kTag, sizeof(header) - kTag);
   if (!slice.empty()) std::memcpy(at + sizeof(OpHeader), slice.data(), slice.size_bytes());
   // release: a reader that sees the tag sees header and slice.
   Word(*reinterpret_cast<std::uint64_t*>(at)).store(header.op, std::memory_order_release);

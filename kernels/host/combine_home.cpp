@@ -1,23 +1,18 @@
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "kernels/host/combine_roles.hpp"
 
 namespace railhead::kernels {
 
-HomeRole::HomeRole(std::uint32_t rank, std::uint16_t domain, std::uint32_t channel, std::vector<std::uint32_t> rings)
-    : rank_(rank),
-      domain_(domain),
-      channel_(channel),
-      rings_(std::move(rings)),
-      in_chunk_(rings_.size()),
-      chunk_of_(rings_.size()),
-      waiting_for_(domain),
-      partials_(rings_.size()) {}
+HomeRole::HomeRole(std::uint32_t rank, std::uint16_t domain, std::uint32_t channel,
+                   std::span<const std::uint32_t> rings)
+    : rank_(rank), domain_(domain), channel_(channel), sources_(rings.size()), waiting_for_(domain) {
+  for (std::size_t d = 0; d < rings.size(); ++d) sources_[d].ring = rings[d];
+}
 
 Result<Step> HomeRole::step(const CombineForm& form, const Route& route, RailPort* port,
-                            std::vector<std::uint32_t>& pulled) {
+                            std::vector<std::uint32_t>& pulled, TokenScratch& scratch) {
   const std::uint32_t first = channel_begin(route.plan.tokens(), route.plan.channels(), channel_);
   const std::uint32_t tokens = channel_begin(route.plan.tokens(), route.plan.channels(), channel_ + 1) - first;
   bool progressed = false;
@@ -25,7 +20,7 @@ Result<Step> HomeRole::step(const CombineForm& form, const Route& route, RailPor
     auto ready = gather(form, route, port);
     if (!ready) return fail(ready.error());
     if (!*ready) return progressed ? Step::progressed : Step::blocked;
-    sum(form, route, pulled);
+    sum(form, route, pulled, scratch);
     advance(route, port);
     progressed = true;
   }
@@ -45,7 +40,7 @@ Result<bool> HomeRole::gather(const CombineForm& form, const Route& route, RailP
       return false;
     }
     ipc::CombineRecord head;
-    std::memcpy(&head, partials_[p.domain], sizeof(head));
+    std::memcpy(&head, sources_[p.domain].partial, sizeof(head));
     if (head.token != token) {
       return fail(Code::protocol, "domain " + std::to_string(p.domain) + " sent a partial sum of token " +
                                       std::to_string(head.token) + " where token " + std::to_string(token) +
@@ -56,7 +51,8 @@ Result<bool> HomeRole::gather(const CombineForm& form, const Route& route, RailP
 }
 
 Result<bool> HomeRole::find_partial(const CombineForm& form, std::uint16_t domain, RailPort& port) {
-  auto chunk = port.rx_chunk(rings_[domain]);
+  Source& source = sources_[domain];
+  auto chunk = port.rx_chunk(source.ring);
   if (!chunk) return fail(chunk.error());
   if (chunk->records == nullptr) return false;
   const ipc::ChunkHeader& header = chunk->header;
@@ -68,39 +64,42 @@ Result<bool> HomeRole::find_partial(const CombineForm& form, std::uint16_t domai
                                     std::to_string(header.op) + " home " + std::to_string(header.home) + " where op " +
                                     std::to_string(form.op) + " home " + std::to_string(rank_) + " was due");
   }
-  chunk_of_[domain] = header.records;
-  partials_[domain] = chunk->records + in_chunk_[domain] * form.stride;
+  source.chunk_of = header.records;
+  source.partial = chunk->records + source.in_chunk * form.stride;
   return true;
 }
 
-void HomeRole::sum(const CombineForm& form, const Route& route, std::vector<std::uint32_t>& pulled) {
+void HomeRole::sum(const CombineForm& form, const Route& route, std::vector<std::uint32_t>& pulled,
+                   TokenScratch& scratch) {
+  auto& [uses, terms, list, groups] = scratch;
   const std::uint32_t token = channel_begin(route.plan.tokens(), route.plan.channels(), channel_) + token_;
   const auto placements = route.plan.placements(token);
-  uses_.clear();
-  list_.clear();
-  terms_.clear();
+  uses.clear();
+  list.clear();
+  terms.clear();
   for (const Placement& p : placements) {
     if (p.domain != domain_) continue;
-    uses_.push_back({p.local_rank, p.expert, p.slot, p.expert_ordinal, p.rank_ordinal, p.weight});
+    uses.push_back({p.local_rank, p.expert, p.slot, p.expert_ordinal, p.rank_ordinal, p.weight});
   }
-  resolve_terms(route, rank_, uses_.data(), static_cast<std::uint32_t>(uses_.size()), terms_);
-  for (const ForwardTerm& term : terms_) {
-    list_.add(form, term);
+  resolve_terms(route, rank_, uses.data(), static_cast<std::uint32_t>(uses.size()), terms);
+  for (const ForwardTerm& term : terms) {
+    list.add(form, term);
     ++pulled[term.local_rank];
   }
   // One group per domain that holds rows of this token, ascending: placements are sorted by domain.
-  groups_.clear();
+  groups.clear();
   for (std::size_t i = 0; i < placements.size(); ++i) {
     const std::uint16_t domain = placements[i].domain;
     if (i != 0 && placements[i - 1].domain == domain) continue;
     if (domain == domain_) {
-      groups_.push_back(list_.group(form));
+      groups.push_back(list.group(form));
     } else {
-      partials_[domain] = static_cast<const std::byte*>(partials_[domain]) + sizeof(ipc::CombineRecord);
-      groups_.push_back({&partials_[domain], nullptr, 1, form.wire});
+      const void*& partial = sources_[domain].partial;
+      partial = static_cast<const std::byte*>(partial) + sizeof(ipc::CombineRecord);
+      groups.push_back({&partial, nullptr, 1, form.wire});
     }
   }
-  reduce_rows(form.y + token * form.y_pitch, form.element, groups_.data(), groups_.size(), form.hidden, form.y_mode);
+  reduce_rows(form.y + token * form.y_pitch, form.element, groups.data(), groups.size(), form.hidden, form.y_mode);
 }
 
 void HomeRole::advance(const Route& route, RailPort* port) {
@@ -109,9 +108,10 @@ void HomeRole::advance(const Route& route, RailPort* port) {
   for (const Placement& p : route.plan.placements(token)) {
     if (p.domain == domain_ || p.domain == last) continue;
     last = p.domain;
-    if (++in_chunk_[p.domain] < chunk_of_[p.domain]) continue;
-    in_chunk_[p.domain] = 0;
-    port->release(rings_[p.domain]);
+    Source& source = sources_[p.domain];
+    if (++source.in_chunk < source.chunk_of) continue;
+    source.in_chunk = 0;
+    port->release(source.ring);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ipc/status.hpp"
@@ -45,37 +46,47 @@ class TermList {
   std::vector<float> weights_;
 };
 
+// What is worked out for one token; kept from token to token and from operation to operation for its capacity alone.
+struct TokenScratch {
+  std::vector<RowUse> uses;
+  std::vector<ForwardTerm> terms;
+  TermList list;
+  std::vector<ReduceGroup> groups;
+};
+
 // Home side: tokens of one channel, in order.
 class HomeRole {
  public:
   // rings: rx index of the partial sums of this channel by domain; the own domain's entry is unused.
-  HomeRole(std::uint32_t rank, std::uint16_t domain, std::uint32_t channel, std::vector<std::uint32_t> rings);
+  HomeRole(std::uint32_t rank, std::uint16_t domain, std::uint32_t channel, std::span<const std::uint32_t> rings);
 
-  Result<Step> step(const CombineForm& form, const Route& route, RailPort* port, std::vector<std::uint32_t>& pulled);
+  Result<Step> step(const CombineForm& form, const Route& route, RailPort* port, std::vector<std::uint32_t>& pulled,
+                    TokenScratch& scratch);
   // For diagnostics: the domain whose partial is missing, or the own one.
   [[nodiscard]] std::uint16_t waiting_for() const { return waiting_for_; }
   [[nodiscard]] std::uint32_t token() const { return token_; }
 
  private:
-  // True when all partials of the token are there; their records are in `partials_`.
+  // The partial sums of one domain.
+  struct Source {
+    std::uint32_t ring = 0;
+    std::uint32_t in_chunk = 0;     // records of the oldest chunk already used
+    std::uint32_t chunk_of = 0;     // records in that chunk
+    const void* partial = nullptr;  // of the current token
+  };
+
+  // True when all partials of the token are there.
   Result<bool> gather(const CombineForm& form, const Route& route, RailPort* port);
   Result<bool> find_partial(const CombineForm& form, std::uint16_t domain, RailPort& port);
-  void sum(const CombineForm& form, const Route& route, std::vector<std::uint32_t>& pulled);
+  void sum(const CombineForm& form, const Route& route, std::vector<std::uint32_t>& pulled, TokenScratch& scratch);
   void advance(const Route& route, RailPort* port);
 
   std::uint32_t rank_;
   std::uint16_t domain_;
   std::uint32_t channel_;
-  std::vector<std::uint32_t> rings_;
-  std::vector<std::uint32_t> in_chunk_;  // by domain: records of the oldest chunk already used
-  std::vector<std::uint32_t> chunk_of_;  // by domain: records in that chunk
-  std::uint32_t token_ = 0;              // next token, relative to the channel's first
+  std::vector<Source> sources_;  // by domain
+  std::uint32_t token_ = 0;      // next token, relative to the channel's first
   std::uint16_t waiting_for_ = 0;
-  std::vector<const void*> partials_;  // by domain, of the current token
-  std::vector<RowUse> uses_;
-  std::vector<ForwardTerm> terms_;
-  TermList list_;
-  std::vector<ReduceGroup> groups_;
 };
 
 // Forwarder side of one combine ring.

@@ -56,12 +56,13 @@ class SendRole {
 class LocalRole {
  public:
   explicit LocalRole(std::uint32_t channel) : channel_(channel) {}
-  Step step(std::uint32_t rank, std::uint16_t domain, const Plan& plan, const TokenData& data, RowWriter& writer);
+  // uses: scratch.
+  Step step(std::uint32_t rank, std::uint16_t domain, const Plan& plan, const TokenData& data, RowWriter& writer,
+            std::vector<RowUse>& uses);
 
  private:
   std::uint32_t channel_;
   std::size_t next_ = 0;
-  std::vector<RowUse> uses_;
 };
 
 // Forwarder side of one dispatch ring: checks every record of (home, channel) against the home's counts, writes its

@@ -27,6 +27,11 @@ struct ForwardTokens {
   };
   std::vector<Token> tokens;
   std::vector<ForwardTerm> terms;
+
+  void clear() {
+    tokens.clear();
+    terms.clear();
+  }
 };
 
 struct Route {

@@ -7,13 +7,9 @@ namespace railhead::kernels {
 
 RowWriter::RowWriter(const ExpertMap& map, std::uint16_t domain, const Route& route, std::vector<Output> outputs,
                      std::uint32_t row_bytes, StoreMode mode)
-    : map_(&map),
-      domain_(domain),
-      route_(&route),
-      outputs_(std::move(outputs)),
-      row_bytes_(row_bytes),
-      mode_(mode),
-      written_(outputs_.size()) {}
+    : map_(&map), domain_(domain), route_(&route), outputs_(std::move(outputs)), row_bytes_(row_bytes), mode_(mode) {
+  targets_.reserve(route.topk);
+}
 
 void RowWriter::write(std::uint32_t source, std::uint32_t token, const RowUse* uses, std::uint32_t count,
                       const std::byte* payload, const std::byte* side) {
@@ -28,8 +24,8 @@ void RowWriter::write(std::uint32_t source, std::uint32_t token, const RowUse* u
 
 std::uint64_t RowWriter::begin_row(std::uint32_t local_rank, std::uint64_t row, std::uint32_t source,
                                    std::uint32_t token, const RowUse& first, const std::byte* side) {
-  const Output& out = outputs_[local_rank];
-  ++written_[local_rank];
+  Output& out = outputs_[local_rank];
+  ++out.written;
   targets_.push_back(out.rows + row * row_bytes_);
   *out.fields.rank(out.meta, row) = static_cast<std::int32_t>(source);
   *out.fields.token(out.meta, row) = static_cast<std::int32_t>(token);

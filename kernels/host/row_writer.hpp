@@ -18,6 +18,7 @@ struct Output {
   std::byte* rows = nullptr;
   std::byte* meta = nullptr;
   RowMeta fields;
+  std::uint32_t written = 0;  // the writer counts here
 };
 
 // One row-to-be, in terms of this domain.
@@ -42,7 +43,7 @@ class RowWriter {
              const std::byte* payload, const std::byte* side);
 
   // Rows written so far for a local rank.
-  [[nodiscard]] std::uint32_t written(std::uint32_t local_rank) const { return written_[local_rank]; }
+  [[nodiscard]] std::uint32_t written(std::uint32_t local_rank) const { return outputs_[local_rank].written; }
 
  private:
   void by_rank(std::uint32_t source, std::uint32_t token, const RowUse* uses, std::uint32_t count,
@@ -58,7 +59,6 @@ class RowWriter {
   std::vector<Output> outputs_;
   std::uint32_t row_bytes_ = 0;
   StoreMode mode_ = StoreMode::temporal;
-  std::vector<std::uint32_t> written_;
   std::vector<void*> targets_;  // scratch: places of the current token's rows
 };
 

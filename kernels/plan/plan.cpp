@@ -27,18 +27,21 @@ Status bad_value(const std::string& what, uint64_t value, const std::string& all
   return {Code::invalid_argument, what + " is " + std::to_string(value) + "; allowed are " + allowed};
 }
 
+Status bad_pitch(const std::string& what, uint64_t pitch, uint32_t top_k) {
+  return bad_value("the pitch of the " + what, pitch, "values of at least top-k, " + std::to_string(top_k));
+}
+
 Status check_shape(const Routing& routing, uint32_t channels) {
   if (routing.tokens > kMaxTokens) return bad_value("the number of tokens", routing.tokens, "0..2147483647");
   if (routing.top_k == 0 || routing.top_k > kMaxSlots) return bad_value("top-k", routing.top_k, "1..65535");
   if (channels == 0 || channels > kMaxChannels) return bad_value("the number of channels", channels, "1..65535");
   if (routing.tokens == 0) return {};
-  const std::string at_least = "values of at least top-k, " + std::to_string(routing.top_k);
   if (routing.ids == nullptr) {
     return {Code::invalid_argument, "the expert ids are null with " + std::to_string(routing.tokens) + " tokens"};
   }
-  if (routing.id_pitch < routing.top_k) return bad_value("the pitch of the expert ids", routing.id_pitch, at_least);
+  if (routing.id_pitch < routing.top_k) return bad_pitch("expert ids", routing.id_pitch, routing.top_k);
   if (routing.weights != nullptr && routing.weight_pitch < routing.top_k) {
-    return bad_value("the pitch of the weights", routing.weight_pitch, at_least);
+    return bad_pitch("weights", routing.weight_pitch, routing.top_k);
   }
   return {};
 }

@@ -159,7 +159,7 @@ TEST(CombineArguments, EveryBadFieldIsNamed) {
   const GroupContext group = context();
   auto arena =
       std::make_shared<Arena>([](ipc::SegmentKind, std::uint8_t, const ipc::Segment&) { return Result<void>(); });
-  Handle handle(arena);
+  Handle handle(arena, std::make_shared<SpareTables>());
   handle.tokens = 1;
   handle.route.op = 7;
   const std::int64_t ids[] = {0, 3};

@@ -106,7 +106,8 @@ Status measure_rates(const CompareRun& run, std::vector<double>& rates) {
   return status;
 }
 
-constexpr std::uint32_t kLoopRounds = 1000;
+// Both sides by the median of as many batches: a batch in which the scheduler took a core away is no round trip.
+constexpr std::uint32_t kBatches = 200;
 
 Status measure_trips(const CompareRun& run, PairedSamples& samples) {
   Workload work;
@@ -123,13 +124,13 @@ Status measure_trips(const CompareRun& run, PairedSamples& samples) {
   if (!right) return right.error();
   for (std::uint32_t pair = 0; pair < run.pairs; ++pair) {
     run.progress("pingpong", pair, run.pairs);
-    const auto answers = (*cluster)->order({Verb::loop, 0, 0, kLoopRounds, 0});
+    const auto answers = (*cluster)->order({Verb::loop, 0, 0, kBatches, 0});
     if (!answers) return answers.error();
     std::int64_t slowest = 0;
     for (const Answer& answer : *answers) slowest = std::max(slowest, answer.elapsed_ns);
-    const auto peer = run_peer("pingpong", {"--batches", "200", "--json"});
+    const auto peer = run_peer("pingpong", {"--batches", std::to_string(kBatches), "--json"});
     if (!peer) return peer.error();
-    const double ours_us = static_cast<double>(slowest) / 1e3 / kLoopRounds;
+    const double ours_us = static_cast<double>(slowest) / 1e3 / kLoopBatch;
     if (Status added = samples.add(ours_us, (*peer)["rtt_us_p50"].get<double>()); !added.ok()) return added;
   }
   return {};

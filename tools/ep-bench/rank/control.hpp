@@ -17,11 +17,13 @@ namespace railhead::bench {
 inline constexpr int kControlFd = 3;
 inline constexpr int kChannelFd = 4;
 
+inline constexpr std::uint32_t kLoopBatch = 100;  // rounds
+
 enum class Verb : std::uint32_t {
   open_group,   // make group `slot`; its first rank makes the id
   close_group,  // of `slot`
   rounds,       // `count` rounds from `first`, a barrier before each
-  loop,         // `count` rounds without barriers, timed as one
+  loop,         // `count` batches of kLoopBatch rounds without barriers (in the row `wire`: that many slots)
   await_loss,   // call dispatch and report when it ended with an error
 };
 
@@ -36,7 +38,7 @@ struct Command {
 struct Answer {
   std::int32_t code;  // railhead::Code
   std::uint32_t reserved;
-  std::int64_t elapsed_ns;  // open_group: from the barrier; loop: of all rounds
+  std::int64_t elapsed_ns;  // open_group: from the barrier; loop: of the median batch (`wire`: of all slots)
   std::int64_t at_ns;       // await_loss: steady clock when the error was there
   char text[1000];          // the sentence of a failure, else empty; ends with 0
 
