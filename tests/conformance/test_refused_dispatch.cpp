@@ -297,6 +297,18 @@ TEST_P(RefusedDispatch, PlaceInTheCombineArena) {
   });
 }
 
+TEST_P(RefusedDispatch, ReceivedRowsAreNoneOfTheCallersMemory) {
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    const Group group(session, id, small_config(2, rank));
+    SmallCall call;
+    const auto [result, handle] = group.dispatch(call.args);
+    ASSERT_EQ(rh_free(group.get(), result.rows), RH_INVALID_ARGUMENT);
+    const rh_combine_args combine = call.combine_args(result, handle.get());
+    group.combine(combine);
+    for (std::size_t i = 0; i < call.y.size(); ++i) ASSERT_EQ(call.y[i], 2 * call.x[i]);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Hosts, RefusedDispatch, testing::Values(1U, 2U),
                          [](const testing::TestParamInfo<std::uint32_t>& hosts) {
                            return std::to_string(hosts.param);
