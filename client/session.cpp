@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/daemon_choice.hpp"
+#include "kernels/host/cpu.hpp"
 
 namespace railhead::client {
 namespace {
@@ -13,6 +14,7 @@ constexpr int kAttempts = 3;
 }  // namespace
 
 Result<std::shared_ptr<Session>> Session::open(const SessionConfig& config) {
+  if (const auto& simd = kernels::configured_simd(); !simd) return fail(simd.error());
   const auto deadline = ipc::Deadline::after(std::chrono::milliseconds(config.timeout));
   // A private daemon may be on its way out between our look and our hello; the next try starts a new one.
   Status last;

@@ -27,11 +27,16 @@ Result<SimdLevel> choose_simd(std::string_view wish) {
   return SimdLevel::avx512;
 }
 
-SimdLevel simd_level() {
-  static const SimdLevel level = [] {
+const Result<SimdLevel>& configured_simd() {
+  static const Result<SimdLevel> configured = [] {
     const char* wish = std::getenv("RAILHEAD_SIMD");
-    return choose_simd(wish == nullptr ? "" : wish).value_or(detect_simd());
+    return choose_simd(wish == nullptr ? "" : wish);
   }();
+  return configured;
+}
+
+SimdLevel simd_level() {
+  static const SimdLevel level = configured_simd().value_or(detect_simd());
   return level;
 }
 

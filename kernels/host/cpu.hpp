@@ -17,8 +17,10 @@ SimdLevel detect_simd();
 // unsupported when the processor lacks it.
 Result<SimdLevel> choose_simd(std::string_view wish);
 
-// The level in use: RAILHEAD_SIMD as read at the first call, or what the processor can run when the variable is unset
-// or choose_simd refuses it. All levels give the same bits.
+// What RAILHEAD_SIMD, as read at the first call, chooses or why it cannot. For whoever can tell the user.
+const Result<SimdLevel>& configured_simd();
+
+// The level in use: the configured one, or what the processor can run. All levels give the same bits.
 SimdLevel simd_level();
 
 }  // namespace railhead::kernels

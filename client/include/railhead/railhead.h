@@ -100,7 +100,8 @@ typedef struct rh_session_config {
   uint64_t timeout_ms; /* to reach and greet the daemon; 0 = 10000 */
 } rh_session_config;
 
-/* One per process and daemon. config may be NULL. */
+/* One per process and daemon. config may be NULL. RAILHEAD_SIMD, "portable" or "avx512", overrides what the copying and
+ * summing loops find out about the processor; the results are the same bits. */
 RH_API rh_status rh_session_open(const rh_session_config* config, rh_session** session);
 /* Closes its groups first. NULL is allowed. */
 RH_API rh_status rh_session_close(rh_session* session);

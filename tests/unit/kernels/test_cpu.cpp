@@ -1,5 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
 
 #include "kernels/host/cpu.hpp"
 
@@ -26,6 +30,18 @@ TEST(Cpu, UnknownWordIsNamed) {
 
 TEST(Cpu, LevelInUseCanRun) {
   EXPECT_LE(simd_level(), detect_simd());
+}
+
+// In a process of its own: the variable is read once.
+TEST(CpuDeathTest, AWrongVariableIsToldToWhoeverAsks) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto ask = [] {
+    ::setenv("RAILHEAD_SIMD", "sse", 1);
+    const Result<SimdLevel>& configured = configured_simd();
+    std::fputs(configured ? "none" : configured.error().message().c_str(), stderr);
+    ::_exit(simd_level() == detect_simd() ? 0 : 1);
+  };
+  EXPECT_EXIT(ask(), testing::ExitedWithCode(0), "RAILHEAD_SIMD is 'sse'");
 }
 
 }  // namespace
