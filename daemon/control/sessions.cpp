@@ -44,6 +44,7 @@ void SessionTable::end(Session& session, const std::string& how) {
   if (session.ended) return;
   session.ended = true;
   session.end_reason = how;
+  session.ended_at = std::chrono::steady_clock::now();
   if (session.watched) watchers_.remove(session.id);
   const auto memberships = session.memberships;
   for (const auto& [group, rank] : memberships) group->lost(rank, how);

@@ -34,6 +34,7 @@ struct Session {
   bool watched = false;
   bool ended = false;  // notice given: no more calls, its ranks are lost
   std::string end_reason;
+  std::chrono::steady_clock::time_point ended_at;
   // Closes its connection: a forked child may hold the other end long after the process is gone.
   std::function<void()> hang_up;
   std::vector<std::pair<std::shared_ptr<LocalGroup>, std::uint32_t>> memberships;

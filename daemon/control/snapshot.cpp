@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,10 @@ double seconds_since(std::chrono::steady_clock::time_point at) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - at).count();
 }
 
+std::uint64_t ms_since(std::chrono::steady_clock::time_point at) {
+  return static_cast<std::uint64_t>(std::max(0.0, seconds_since(at) * 1000));
+}
+
 Json wait_json(const GroupKey& key, const WaitView& w) {
   Json out{{"group", short_name(key)}, {"rank", w.rank}, {"text", sentence(w)}};
   if (w.op != 0) {
@@ -32,8 +37,11 @@ Json wait_json(const GroupKey& key, const WaitView& w) {
   return out;
 }
 
+// What a group is at, and for how long.
 Json group_line(const LocalGroup& group, const std::string& text) {
-  return {{"group", short_name(group.id().key)}, {"text", text}};
+  const std::uint64_t ms = ms_since(group.since());
+  return {
+      {"group", short_name(group.id().key)}, {"text", text + " (for " + std::to_string(ms) + " ms)"}, {"since_ms", ms}};
 }
 
 // What a group that is being made waits for.
@@ -70,10 +78,13 @@ Json ended(const LocalGroup& group) {
 
 // Notice was given, but the process is still there: what it can write to must be kept.
 Json unfenced(const Session& session) {
+  const std::uint64_t ms = ms_since(session.ended_at);
   return {{"session", session.id},
           {"text", "session " + std::to_string(session.id) + " (pid " + std::to_string(session.pid) +
                        ") is over, but its process has not ended, so what it can write to is kept: it was evicted, is "
-                       "stopped, or writes a core dump (which can take seconds)"}};
+                       "stopped, or writes a core dump (which can take seconds) (for " +
+                       std::to_string(ms) + " ms)"},
+          {"since_ms", ms}};
 }
 
 Json why(const SnapshotInput& in) {

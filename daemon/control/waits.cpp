@@ -37,7 +37,7 @@ std::string sentence(const WaitView& w) {
   const std::string rank = "rank " + std::to_string(w.rank);
   if (w.op == 0) return rank + " refused its call of op " + std::to_string(w.refused_op) + " and has not made it again";
   std::string text =
-      rank + " waits in op " + std::to_string(w.op) + " since " + std::to_string(w.since_ms) + " ms: phase " + w.phase;
+      rank + " has waited " + std::to_string(w.since_ms) + " ms in op " + std::to_string(w.op) + ": phase " + w.phase;
   if (w.peer >= 0) text += ", for rank " + std::to_string(w.peer);
   return text + ", got " + std::to_string(w.got) + " of " + std::to_string(w.of);
 }

@@ -140,7 +140,7 @@ void LocalGroup::on_map(const MapMessage& map) {
   connected_[domain_] = true;
   frozen_at_.assign(daemons_.size(), std::nullopt);
   missing_.clear();
-  state_ = State::attaching;
+  enter(State::attaching);
   holds_links_ = true;
   for (std::size_t d = 0; d < daemons_.size(); ++d) {
     if (d != domain_) around_.retain(daemons_[d], true);
@@ -225,7 +225,7 @@ Result<void> LocalGroup::map_rail(Member& m, std::uint32_t rank, std::optional<A
 }
 
 void LocalGroup::everybody_attached() {
-  state_ = State::wiring;
+  enter(State::wiring);
   if (auto made = make_words(); !made) {
     to_coordinator({id_.key, WithdrawMessage{members_.begin()->first}});
     return finish(made.error());
@@ -307,7 +307,7 @@ void LocalGroup::wired_if_complete() {
 
 void LocalGroup::on_commit() {
   if (state_ != State::wiring) return;
-  state_ = State::running;
+  enter(State::running);
   ranks_have_words_ = true;
   missing_.clear();
   hold_coordinator(false);

@@ -105,6 +105,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   // --- for the registry and for operators ---
   [[nodiscard]] const UniqueId& id() const { return id_; }
   [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] std::chrono::steady_clock::time_point since() const { return since_; }  // in this state
   [[nodiscard]] const Status& end() const { return end_; }
   [[nodiscard]] const ipc::GroupParams& params() const { return params_; }
   [[nodiscard]] const ipc::GroupShape* shape() const { return shape_.get(); }
@@ -146,6 +147,10 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   void on_map(const MapMessage& map);
   void on_refused(const Status& reason);
   void on_commit();
+  void enter(State state) {
+    state_ = state;
+    since_ = std::chrono::steady_clock::now();
+  }
   void take_up_early_ends();
   [[nodiscard]] bool fits(const MapMessage& map) const;
   void hold_coordinator(bool wanted);
@@ -187,6 +192,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   ipc::GroupParams params_;
   GroupSurroundings around_;
   State state_ = State::joining;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   Status end_;
   std::map<std::uint32_t, Member> members_;  // local ranks
   std::vector<std::uint32_t> missing_;

@@ -275,7 +275,7 @@ void LocalGroup::end_all(const Status& reason) {
 
 void LocalGroup::finish(const Status& reason) {
   if (state_ == State::ended) return;
-  state_ = State::ended;
+  enter(State::ended);
   end_ = reason;
   hold_coordinator(false);
   for (auto& [rank, m] : members_) {

@@ -76,8 +76,7 @@ void GroupRegistry::look_at_joining(const GroupKey& key, Coordinated& coordinate
   if (rest.empty() || !coordinated.waits_since) return;
   const auto waited =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - *coordinated.waits_since);
-  around_.log->info("group " + short_name(key) + " waits for " + rest + " since " + std::to_string(waited.count()) +
-                    " s");
+  around_.log->info("group " + short_name(key) + " has waited " + std::to_string(waited.count()) + " s for " + rest);
   coordinator.announce_missing();
   const std::int64_t limit = around_.config->join_timeout_s;
   if (limit == 0 || waited.count() < limit) return;

@@ -106,6 +106,7 @@ TEST_F(Snapshot, AGroupThatIsBeingMadeNamesWhoIsMissing) {
   ASSERT_EQ(waits.size(), 1U);
   EXPECT_EQ(waits[0]["missing"], json::array({0}));
   EXPECT_THAT(waits[0]["text"].get<std::string>(), HasSubstr("waits for rank 0 to join"));
+  EXPECT_TRUE(waits[0].contains("since_ms"));
 }
 
 TEST_F(Snapshot, ARefusedGroupSaysWhy) {
@@ -116,6 +117,7 @@ TEST_F(Snapshot, ARefusedGroupSaysWhy) {
   EXPECT_EQ(entry["ended"]["code"], "mismatch");
   const json wait = take("why")["waits"][0];
   EXPECT_EQ(wait["code"], "mismatch");
+  EXPECT_TRUE(wait.contains("since_ms"));
   EXPECT_EQ(wait["not_closed"], json::array()) << "its join failed: there is nothing to close";
   for (const char* const what : {"arenas", "rings", "peers"}) EXPECT_NO_THROW(take(what)) << what;
 }
