@@ -17,6 +17,7 @@ constexpr Budget kBudgets[] = {
     {"bound_t2048", "a node, T 2048, layout rank / direct-store bound", "x", 0.9, Better::higher},
     {"two_nodes_t512", "2 nodes x 4 ranks, T 512, layout rank / MPI dedup", "x", 2.5, Better::higher},
     {"two_nodes1_t512", "2 nodes x 1 rank, T 512, layout rank / MPI dedup", "x", 1.2, Better::higher},
+    {"many_ranks", "12 ranks, 3 daemons, beyond the wire / 4 ranks, 1 daemon, time per byte", "x", 2, Better::lower},
     {"wire", "daemon to daemon, filled slots / bare libfabric writes", "x", 0.9, Better::higher},
     {"ring_mops", "descriptors through one ring, two cores", "M/s", 10, Better::higher},
     {"pingpong", "one-token dispatch + combine / bare ping-pong", "x", 20, Better::lower},

@@ -119,8 +119,8 @@ Figures measure(const CompareOptions& options, const Line& line) {
   };
   run.progress = [&](std::string_view key, std::size_t done, std::size_t all) { line.show(key, done, all); };
   Figures figures;
-  for (const auto measure_group :
-       {measure_moe, measure_wire, measure_ring, measure_pingpong, measure_death, measure_regroup, measure_idle}) {
+  for (const auto measure_group : {measure_moe, measure_many, measure_wire, measure_ring, measure_pingpong,
+                                   measure_death, measure_regroup, measure_idle}) {
     measure_group(run, figures);
   }
   return figures;

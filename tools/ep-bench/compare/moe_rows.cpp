@@ -1,12 +1,12 @@
 // Dispatch and combine beside MPI and beside the direct-store bound. Every pair starts MPI anew, while our ranks sleep
 // on their sockets; then MPI is gone, while our ranks run the same rounds.
 #include <array>
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "tools/ep-bench/compare/peers.hpp"
+#include "tools/ep-bench/compare/product.hpp"
 #include "tools/ep-bench/compare/rows.hpp"
-#include "tools/ep-bench/launch/cluster.hpp"
-#include "tools/ep-bench/run/summary.hpp"
 
 namespace railhead::bench {
 namespace {
@@ -18,78 +18,22 @@ struct PeerKey {
 };
 
 struct Setup {
-  std::uint32_t nodes, ranks_per_node, tokens;
-  rh_layout layout;
-  std::uint32_t warmup, rounds;  // of one sample: a sample of each side takes a fraction of a second
+  ProductShape shape;            // a sample of each side takes a fraction of a second
   std::array<PeerKey, 2> peers;  // the second key may be null
 };
 
 constexpr PeerKey kNone = {nullptr, {nullptr, nullptr}};
 constexpr Setup kSetups[] = {
-    {1, 4, 128, RH_LAYOUT_RANK, 3, 15, {{{"node_rank_t128", {"dedup", nullptr}}, {"bound_t128", {"shmwin", "shmnt"}}}}},
-    {1, 4, 512, RH_LAYOUT_RANK, 2, 7, {{{"node_rank_t512", {"dedup", nullptr}}, {"bound_t512", {"shmwin", "shmnt"}}}}},
-    {1,
-     4,
-     2048,
-     RH_LAYOUT_RANK,
-     1,
-     3,
+    {{1, 4, 128, RH_LAYOUT_RANK, 3, 15},
+     {{{"node_rank_t128", {"dedup", nullptr}}, {"bound_t128", {"shmwin", "shmnt"}}}}},
+    {{1, 4, 512, RH_LAYOUT_RANK, 2, 7},
+     {{{"node_rank_t512", {"dedup", nullptr}}, {"bound_t512", {"shmwin", "shmnt"}}}}},
+    {{1, 4, 2048, RH_LAYOUT_RANK, 1, 3},
      {{{"node_rank_t2048", {"dedup", nullptr}}, {"bound_t2048", {"shmwin", "shmnt"}}}}},
-    {1, 2, 512, RH_LAYOUT_RANK, 2, 7, {{{"node2_rank_t512", {"dedup", nullptr}}, kNone}}},
-    {1, 4, 512, RH_LAYOUT_EXPERT, 1, 3, {{{"node_expert_t512", {"expert", nullptr}}, kNone}}},
-    {2, 4, 512, RH_LAYOUT_RANK, 1, 3, {{{"two_nodes_t512", {"dedup", nullptr}}, kNone}}},
-    {2, 1, 512, RH_LAYOUT_RANK, 2, 5, {{{"two_nodes1_t512", {"dedup", nullptr}}, kNone}}},
-};
-
-Workload workload_of(const Setup& setup) {
-  Workload work;
-  const Placement placement = place_ranks(std::vector<std::uint32_t>(setup.nodes, setup.ranks_per_node), false);
-  work.domain_of_rank = placement.domain_of_rank;
-  work.tokens.assign(work.ranks(), setup.tokens);
-  work.layout = setup.layout;
-  return work;
-}
-
-// The product with its group open, and samples of it.
-class Product {
- public:
-  static Result<Product> start(const Setup& setup) {
-    const Workload work = workload_of(setup);
-    auto cluster =
-        Cluster::start({work, work.domain_of_rank, setup.nodes > 1 ? NetKind::namespaces : NetKind::automatic, {}});
-    if (!cluster) return fail(cluster.error());
-    const auto opened = (*cluster)->order({Verb::open_group, 0, 0, 0, 0});
-    if (!opened) return fail(opened.error());
-    Product product(setup, std::move(*cluster));
-    // Figures of a wrong result would be worth nothing; it also warms everything up.
-    const auto right = product.cluster_->order({Verb::rounds, 0, 0, 1, 1});
-    if (!right) return fail(right.error());
-    return product;
-  }
-
-  [[nodiscard]] const Workload& work() const { return cluster_->work(); }
-
-  // Median milliseconds of dispatch and combine together, slowest rank.
-  Result<double> sample() {
-    const std::uint32_t all = setup_->warmup + setup_->rounds;
-    const auto done = cluster_->order({Verb::rounds, 0, 0, all, 0});
-    if (!done) return fail(done.error());
-    Summary summary(work().ranks());
-    for (std::uint32_t round = setup_->warmup; round < all; ++round) {
-      std::vector<RoundSample> samples;
-      for (std::uint32_t rank = 0; rank < work().ranks(); ++rank) {
-        samples.push_back(cluster_->control().sample(rank, round));
-      }
-      summary.add(samples);
-    }
-    return median(summary.total_ms());
-  }
-
- private:
-  Product(const Setup& setup, std::unique_ptr<Cluster> cluster) : setup_(&setup), cluster_(std::move(cluster)) {}
-
-  const Setup* setup_;
-  std::unique_ptr<Cluster> cluster_;
+    {{1, 2, 512, RH_LAYOUT_RANK, 2, 7}, {{{"node2_rank_t512", {"dedup", nullptr}}, kNone}}},
+    {{1, 4, 512, RH_LAYOUT_EXPERT, 1, 3}, {{{"node_expert_t512", {"expert", nullptr}}, kNone}}},
+    {{2, 4, 512, RH_LAYOUT_RANK, 1, 3, NetKind::namespaces}, {{{"two_nodes_t512", {"dedup", nullptr}}, kNone}}},
+    {{2, 1, 512, RH_LAYOUT_RANK, 2, 5, NetKind::namespaces}, {{{"two_nodes1_t512", {"dedup", nullptr}}, kNone}}},
 };
 
 // Samples of one mode beside those of the product in the same pair.
@@ -111,8 +55,9 @@ std::vector<Column> wanted_columns(const CompareRun& run, const Setup& setup) {
 }
 
 Status measure_pairs(const CompareRun& run, const Setup& setup, std::vector<Column>& columns) {
-  if (Status can = mpi_available(setup.nodes); !can.ok()) return can;
-  auto product = Product::start(setup);
+  const ProductShape& shape = setup.shape;
+  if (Status can = mpi_available(shape.nodes); !can.ok()) return can;
+  auto product = Product::start(shape);
   if (!product) return product.error();
   for (std::uint32_t pair = 0; pair < run.pairs; ++pair) {
     run.progress(columns[0].key, pair, run.pairs);
@@ -120,9 +65,9 @@ Status measure_pairs(const CompareRun& run, const Setup& setup, std::vector<Colu
     if (!ours) return ours.error();
     for (Column& column : columns) {
       const auto theirs =
-          run_mpi({column.mode, setup.nodes, setup.ranks_per_node, setup.warmup, setup.rounds}, product->work());
+          run_mpi({column.mode, shape.nodes, shape.ranks_per_node, shape.warmup, shape.rounds}, product->work());
       if (!theirs) return theirs.error();
-      if (Status added = column.samples.add(*ours, *theirs); !added.ok()) return added;
+      if (Status added = column.samples.add(ours->ms, *theirs); !added.ok()) return added;
     }
   }
   return {};

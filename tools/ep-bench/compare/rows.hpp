@@ -16,6 +16,7 @@ struct CompareRun {
 };
 
 void measure_moe(const CompareRun& run, Figures& figures);       // node_*, node2_*, bound_*, two_nodes*
+void measure_many(const CompareRun& run, Figures& figures);      // many_ranks
 void measure_wire(const CompareRun& run, Figures& figures);      // wire
 void measure_ring(const CompareRun& run, Figures& figures);      // ring_mops
 void measure_pingpong(const CompareRun& run, Figures& figures);  // pingpong

@@ -1,0 +1,54 @@
+// What many ranks and several daemons on few cores cost: the time per byte of 12 ranks under 3 daemons, less what the
+// wire takes for their rail bytes, over the time per byte of 4 ranks under one daemon.
+#include <algorithm>
+#include <string>
+
+#include "tools/ep-bench/compare/peers.hpp"
+#include "tools/ep-bench/compare/product.hpp"
+#include "tools/ep-bench/compare/rows.hpp"
+#include "tools/ep-bench/compare/wire_rank.hpp"
+
+namespace railhead::bench {
+namespace {
+
+// Nanoseconds for these bytes at the speed of a bare loop of writes.
+Result<double> wire_ns(const Workload& work, double bytes) {
+  const auto peer = run_peer("fabric_loop", {"--chunk", std::to_string(wire_slot_bytes(work)), "--megabytes", "96",
+                                             "--repetitions", "1", "--trips", "100", "--json"});
+  if (!peer) return fail(peer.error());
+  return bytes / (*peer)["gb_s"].get<double>();
+}
+
+Status measure_pairs(const CompareRun& run, PairedSamples& samples) {
+  ProductShape shape;
+  shape.net = NetKind::loopback;  // as the bare loop
+  auto few = Product::start(shape);
+  if (!few) return few.error();
+  shape.nodes = 3;
+  auto many = Product::start(shape);
+  if (!many) return many.error();
+  for (std::uint32_t pair = 0; pair < run.pairs; ++pair) {
+    run.progress("many_ranks", pair, run.pairs);
+    const auto one = few->sample();
+    if (!one) return one.error();
+    const auto three = many->sample();
+    if (!three) return three.error();
+    const auto wire = wire_ns(many->work(), three->rail_bytes);
+    if (!wire) return wire.error();
+    const double beyond = std::max(three->ms * 1e6 - *wire, 1.0);
+    if (Status added = samples.add(beyond / three->row_bytes, one->ms * 1e6 / one->row_bytes); !added.ok())
+      return added;
+  }
+  return {};
+}
+
+}  // namespace
+
+void measure_many(const CompareRun& run, Figures& figures) {
+  if (!run.wanted("many_ranks")) return;
+  PairedSamples samples;
+  const Status status = measure_pairs(run, samples);
+  figures.emplace("many_ranks", status.ok() ? time_ratio(samples, "4 ranks", "ns/B") : fail(status));
+}
+
+}  // namespace railhead::bench
