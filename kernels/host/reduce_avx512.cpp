@@ -156,27 +156,28 @@ size_t add_some(float* sum, const ReduceGroup& group, size_t term, size_t begin,
   }
 }
 
-template <DataType type, bool weighted>
+template <DataType type, bool weighted, bool first>
 void sum_rows(float* sum, const ReduceGroup& group, size_t begin, size_t count) {
-  size_t term = add_some<type, weighted, true>(sum, group, 0, begin, count);
+  size_t term = add_some<type, weighted, first>(sum, group, 0, begin, count);
   while (term < group.count) term += add_some<type, weighted, false>(sum, group, term, begin, count);
 }
 
-template <DataType type>
+template <DataType type, bool first>
 void sum_rows(float* sum, const ReduceGroup& group, size_t begin, size_t count) {
   if (group.weights == nullptr) {
-    sum_rows<type, false>(sum, group, begin, count);
+    sum_rows<type, false, first>(sum, group, begin, count);
   } else {
-    sum_rows<type, true>(sum, group, begin, count);
+    sum_rows<type, true, first>(sum, group, begin, count);
   }
 }
 
-// The sums of elements begin .. begin + count of one group, which is not empty.
+// Adds elements begin .. begin + count of a group that is not empty, row after row. `first`: the sums begin with them.
+template <bool first>
 void sum_group(float* sum, const ReduceGroup& group, size_t begin, size_t count) {
   switch (group.type) {
-    case DataType::bf16: return sum_rows<DataType::bf16>(sum, group, begin, count);
-    case DataType::fp16: return sum_rows<DataType::fp16>(sum, group, begin, count);
-    case DataType::fp32: return sum_rows<DataType::fp32>(sum, group, begin, count);
+    case DataType::bf16: return sum_rows<DataType::bf16, first>(sum, group, begin, count);
+    case DataType::fp16: return sum_rows<DataType::fp16, first>(sum, group, begin, count);
+    case DataType::fp32: return sum_rows<DataType::fp32, first>(sum, group, begin, count);
     case DataType::u8: return;
   }
 }
@@ -188,10 +189,14 @@ void reduce(char* out, const ReduceGroup* groups, const ReduceGroup* end, size_t
   alignas(kLine) float sum[kBlock];
   for (size_t begin = 0; begin < length; begin += kBlock) {
     const size_t count = length - begin < kBlock ? length - begin : kBlock;
-    sum_group(total, *groups, begin, count);
+    sum_group<true>(total, *groups, begin, count);
     for (const ReduceGroup* group = groups + 1; group != end; ++group) {
       if (group->count == 0) continue;
-      sum_group(sum, *group, begin, count);
+      if (group->count == 1) {  // the sum of one row is that row
+        sum_group<false>(total, *group, begin, count);
+        continue;
+      }
+      sum_group<true>(sum, *group, begin, count);
       for (size_t i = 0; i < count; i += kLanes) {
         _mm512_store_ps(total + i, _mm512_add_ps(_mm512_load_ps(total + i), _mm512_load_ps(sum + i)));
       }
