@@ -21,7 +21,7 @@ namespace railhead::fabric {
 namespace {
 
 constexpr std::size_t kReadPerPeer = 64;     // completions of one peer per poll, so that no peer starves another
-constexpr std::uint32_t kControlEvery = 64;  // reading the control queue costs a system call on tcp
+constexpr std::uint32_t kControlEvery = 64;  // polls; reading the control queue costs a system call on tcp
 constexpr std::size_t kControlBatch = 64;    // control events per poll: strangers must not hold up the data
 constexpr std::size_t kMaxBacklog = 1024;    // events the caller has not taken: then no more are read
 constexpr std::size_t kImmediateBytes = 4;
@@ -141,10 +141,8 @@ Result<PostState> OfiMsgFabric::post_write(const Write& write) {
 }
 
 std::size_t OfiMsgFabric::poll(std::span<Event> out) {
-  const std::size_t before = events_.size();
-  if (before < kMaxBacklog) read_connections();
-  const bool quiet = events_.size() == before;
-  if (quiet || connecting_ > 0 || ++polls_ % kControlEvery == 0) read_control();
+  if (events_.size() < kMaxBacklog) read_connections();
+  if (connecting_ > 0 || ++polls_ % kControlEvery == 0) read_control();
   return events_.take(out);
 }
 
@@ -256,6 +254,8 @@ void OfiMsgFabric::end_peer(PeerId peer, const Status& reason) {
 }
 
 bool OfiMsgFabric::arm() {
+  // Otherwise what waits there would wake the sleeper again and again.
+  read_control();
   if (!events_.empty()) return false;
   std::vector<fid*> queues{&control_->fid};
   for (const auto& [peer, connection] : connections_) queues.push_back(connection->queue_fid());

@@ -10,8 +10,10 @@
 namespace railhead::ipc {
 namespace {
 
-// The best chunk on TCP is about 64 KB: half of the rate is lost at 7 KB, nothing gained beyond (docs/benchmarks.md).
-constexpr std::uint32_t kChunkTarget = 64U << 10;
+// Two full TCP segments of up to 64 KiB, less the headers before each: a chunk that is a little longer travels in one
+// more. Every chunk costs both daemons some ten system calls, so more is better until the ring leaves the cache
+// (docs/benchmarks.md, "Chunks").
+constexpr std::uint32_t kChunkTarget = 125'000;
 constexpr std::uint32_t kUsualElementBytes = 2;
 
 Result<void> in_range(const char* field, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
@@ -102,7 +104,7 @@ std::uint32_t GroupShape::slot_bytes() const {
   constexpr auto kHeader = static_cast<std::uint32_t>(sizeof(ChunkHeader));
   const std::uint32_t usual = dispatch_record_bytes(kUsualElementBytes);
   const std::uint32_t target = params_.chunk_bytes != 0 ? params_.chunk_bytes : kChunkTarget;
-  const std::uint32_t records = std::max(1U, params_.chunk_bytes != 0 ? target / usual : (target + usual - 1) / usual);
+  const std::uint32_t records = std::max(1U, target / usual);
   const std::uint32_t largest =
       std::max(dispatch_record_bytes(kMaxElementBytes), combine_record_bytes(kMaxElementBytes));
   return kHeader + std::max(records * usual, largest);

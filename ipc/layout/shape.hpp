@@ -30,8 +30,8 @@ struct GroupParams {
   std::uint32_t side_bytes = 0;  // opaque bytes beside each token, at most (scales)
   std::uint32_t channels = 2;
   std::uint32_t depth = 2;         // operations in flight
-  std::uint32_t ring_slots = 4;    // rx slots per ring
-  std::uint32_t chunk_bytes = 0;   // 0 = the default: about 64 KB, whole bf16 records
+  std::uint32_t ring_slots = 3;    // rx slots per ring
+  std::uint32_t chunk_bytes = 0;   // 0 = the default: about 120 KB, whole bf16 records
   std::uint32_t max_handles = 64;  // live handles
   bool abort_on_refusal = false;   // a refused call ends the group instead of waiting for the corrected one
   std::vector<std::uint32_t>

@@ -128,8 +128,8 @@ typedef struct rh_group_config {
   uint32_t side_bytes;      /* opaque bytes beside each token, at most (for example fp8 scales) */
   uint32_t channels;        /* 0 = 2 */
   uint32_t depth;           /* operations in flight; 0 = 2 */
-  uint32_t ring_slots;      /* receive slots per rail ring; 0 = 4 */
-  uint32_t chunk_bytes;     /* of a rail chunk; 0 = about 64 KB */
+  uint32_t ring_slots;      /* receive slots per rail ring; 0 = 3 */
+  uint32_t chunk_bytes;     /* of a rail chunk; 0 = about 120 KB */
   uint32_t max_handles;     /* live handles; 0 = 64 */
   int abort_on_refusal;     /* 1: a refused call on any rank ends the group at once */
   uint64_t op_timeout_ms;   /* 0 = 1800000; UINT64_MAX = none */

@@ -67,7 +67,7 @@ TEST(GroupParamsOf, DefaultsAndLimits) {
   ASSERT_TRUE(good);
   EXPECT_EQ(good->channels, 2U);
   EXPECT_EQ(good->depth, 2U);
-  EXPECT_EQ(good->ring_slots, 4U);
+  EXPECT_EQ(good->ring_slots, 3U);
   config.rank = 2;
   EXPECT_THAT(text(group_params(config).error()), HasSubstr("rank is 2, ranks is 2"));
   config.rank = 0;
@@ -77,6 +77,22 @@ TEST(GroupParamsOf, DefaultsAndLimits) {
   config.expert_to_rank = nullptr;
   config.hidden = 0;
   EXPECT_THAT(text(group_params(config).error()), HasSubstr("hidden is 0"));
+}
+
+// A chunk a little longer than two TCP segments travels in three.
+TEST(GroupParamsOf, DefaultSlotsFillTwoSegments) {
+  constexpr std::uint32_t kSegments = 2 * 45 * 1448;  // at an MTU of 1500
+  constexpr std::uint32_t kFabricHeader = 48;
+  for (const std::uint32_t hidden : {1024U, 2048U, 4096U, 5120U, 7168U}) {
+    ipc::GroupParams params;
+    params.ranks = 1;
+    params.experts = 1;
+    params.hidden = hidden;
+    params.topk = 8;
+    const ipc::GroupShape shape(params, ipc::GroupMap{1, {0}});
+    EXPECT_LE(shape.slot_bytes() + kFabricHeader, kSegments) << hidden;
+    EXPECT_GT(shape.slot_bytes() + shape.dispatch_record_bytes(2), 125'000U) << hidden;
+  }
 }
 
 class DispatchArguments : public testing::Test {

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint32_t kMegabytes = 96;  // of one stream; a sample of either side is the median of kStreams
 constexpr std::uint32_t kStreams = 3;
+constexpr std::uint32_t kRings = 4;      // of rank 0: dispatch and combine, 2 channels each
+constexpr std::uint32_t kInFlight = 32;  // slots on both sides: 4 MB of the library's usual size
 
 Workload wire_workload() {
   Workload work;
@@ -21,8 +23,7 @@ Workload wire_workload() {
   work.experts = 2;
   work.top_k = 1;
   work.channels = 2;
-  work.ring_slots = 8;  // 4 rings: 32 slots in flight, as the bare loop
-  work.chunk_bytes = 65536;
+  work.ring_slots = kInFlight / kRings;
   return work;
 }
 
@@ -45,15 +46,15 @@ Status measure_pairs(const CompareRun& run, PairedSamples& samples) {
   if (!cluster) return cluster.error();
   if (const auto opened = (*cluster)->order({Verb::open_group, 0, 0, 0, 0}); !opened) return opened.error();
   const std::uint32_t chunk = wire_slot_bytes(work);
-  const std::uint32_t slots = (kMegabytes << 20) / chunk / 4 * 4;  // whole rounds over the rings
+  const std::uint32_t slots = (kMegabytes << 20) / chunk / kRings * kRings;  // whole rounds over the rings
   if (const auto warm = product_seconds(**cluster, slots); !warm) return warm.error();
   for (std::uint32_t pair = 0; pair < run.pairs; ++pair) {
     run.progress("wire", pair, run.pairs);
     const auto seconds = product_seconds(**cluster, slots);
     if (!seconds) return seconds.error();
-    const auto peer =
-        run_peer("fabric_loop", {"--chunk", std::to_string(chunk), "--megabytes", std::to_string(kMegabytes),
-                                 "--repetitions", std::to_string(kStreams), "--trips", "100", "--json"});
+    const auto peer = run_peer("fabric_loop", {"--chunk", std::to_string(chunk), "--megabytes",
+                                               std::to_string(kMegabytes), "--window", std::to_string(kInFlight),
+                                               "--repetitions", std::to_string(kStreams), "--trips", "100", "--json"});
     if (!peer) return peer.error();
     const double bytes = double{1} * slots * chunk;
     // Times for the same bytes, in milliseconds.
