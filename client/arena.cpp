@@ -57,7 +57,7 @@ void Arena::trim(Block& block, std::uint64_t bytes) {
   block.bytes = keep;
 }
 
-void Arena::free(const Block& block) {
+void Arena::release(const Block& block) {
   if (block.data == nullptr) return;
   const std::lock_guard lock(mutex_);
   put(block);

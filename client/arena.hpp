@@ -38,7 +38,7 @@ class Arena {
   // Gives back the tail of a block; the block keeps its first `bytes`.
   void trim(Block& block, std::uint64_t bytes);
   // Not an error for an empty block.
-  void free(const Block& block);
+  void release(const Block& block);
 
   // For a caller who gives memory back by its address: what we keep for ourselves cannot be taken from us that way.
   Result<Block> hand_out(ipc::SegmentKind kind, std::uint64_t bytes);

@@ -143,7 +143,7 @@ Result<bool> CombineOp::released(GroupContext& group) const {
 }
 
 void CombineOp::finish(GroupContext& group) {
-  group.arena->free(staged_);
+  group.arena->release(staged_);
 }
 
 std::uint64_t CombineOp::rows() const {

@@ -101,7 +101,7 @@ Result<void> DispatchOp::offer(GroupContext& group) {
   }
   auto meta = group.arena->allocate(ipc::SegmentKind::receive, meta_bytes(rows));
   if (!meta) {
-    group.arena->free(received_.own_rows);
+    group.arena->release(received_.own_rows);
     return fail(meta.error());
   }
   received_.meta = *meta;
@@ -205,7 +205,7 @@ Result<void> DispatchOp::place(GroupContext& group) {
     return {};
   }
   if (rows == 0) return {};
-  group.arena->free(received_.own_rows);  // of an offer that was too short, as its metadata below
+  group.arena->release(received_.own_rows);  // of an offer that was too short, as its metadata below
   received_.own_rows = {};
   const std::uint64_t bytes = rows * form_.row_bytes;
   if (request_.out != nullptr && group.arena->find_output(request_.out, bytes, rows_ref_)) {
@@ -218,7 +218,7 @@ Result<void> DispatchOp::place(GroupContext& group) {
     rows_ref_ = own->ref;
     copy_out_ = request_.out != nullptr;
   }
-  group.arena->free(received_.meta);
+  group.arena->release(received_.meta);
   received_.meta = {};
   auto meta = group.arena->allocate(ipc::SegmentKind::receive, meta_bytes(rows));
   if (!meta) return fail(meta.error());
@@ -309,7 +309,7 @@ void DispatchOp::finish(GroupContext& group) {
   if (copy_out_) {
     kernels::copy_row(request_.out, received_.rows, received_.row_count * form_.row_bytes,
                       kernels::StoreMode::temporal);
-    group.arena->free(received_.own_rows);
+    group.arena->release(received_.own_rows);
     received_.own_rows = {};
     received_.rows = static_cast<std::byte*>(request_.out);
   } else if (received_.own_rows.data != nullptr) {

@@ -35,8 +35,18 @@ Result<void> Group::set_up(const JoinResult& joined, const rh_group_config& conf
   if (!experts) return fail(experts.error());
   const std::uint16_t domain = shape.domain_of(config.rank);
   const std::uint16_t local = shape.local_of(config.rank);
-  context_.reset(new GroupContext{
-      std::move(shape), std::move(*experts), config.rank, domain, local, {}, nullptr, nullptr, nullptr, {}, {}});
+  context_.reset(new GroupContext{// NOLINT(modernize-make-unique): make_unique takes no braces
+                                  std::move(shape),
+                                  std::move(*experts),
+                                  config.rank,
+                                  domain,
+                                  local,
+                                  {},
+                                  nullptr,
+                                  nullptr,
+                                  nullptr,
+                                  {},
+                                  {}});
 
   std::vector<SegmentOffer> offers;
   if (context_->shape.domains() > 1) {
@@ -119,7 +129,7 @@ ipc::Deadline Group::op_deadline() const {
                                    : ipc::Deadline::after(std::chrono::milliseconds(op_timeout_));
 }
 
-Status Group::refuse(Status reason) {
+Status Group::refuse(const Status& reason) {
   engine_->note_refusal();
   const std::string text = "rank " + std::to_string(context_->rank) + ": the call did not happen: " + reason.message();
   if (context_->shape.params().abort_on_refusal) {
@@ -142,7 +152,7 @@ Status Group::routing_usable(const Handle& handle) {
   return {};
 }
 
-Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args, std::shared_ptr<Handle> cached,
+Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args, const std::shared_ptr<Handle>& cached,
                                                     bool plan_only) {
   if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
   if (cached != nullptr) {

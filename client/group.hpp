@@ -26,12 +26,12 @@ class Group {
   Group& operator=(const Group&) = delete;
 
   // Arguments were checked; `handle` is new, or the cached one.
-  Result<std::shared_ptr<DispatchOp>> dispatch(const rh_dispatch_args& args, std::shared_ptr<Handle> cached,
+  Result<std::shared_ptr<DispatchOp>> dispatch(const rh_dispatch_args& args, const std::shared_ptr<Handle>& cached,
                                                bool plan_only);
   Result<std::shared_ptr<Op>> combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle);
   // A call on this group that did not happen: notes it for `why`, ends the group where it was asked for. Returns what
   // to tell the caller.
-  Status refuse(Status reason);
+  Status refuse(const Status& reason);
   // The planned dispatch of this handle, or invalid_usage.
   Result<std::shared_ptr<DispatchOp>> planned(const std::shared_ptr<Handle>& handle);
   // A blocking call would wait for itself: an earlier planned dispatch of this rank was not run yet.

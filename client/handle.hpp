@@ -47,8 +47,8 @@ struct Handle {
   Handle& operator=(const Handle&) = delete;
 
   void give_back(const Received& memory) const {
-    arena->free(memory.own_rows);
-    arena->free(memory.meta);
+    arena->release(memory.own_rows);
+    arena->release(memory.meta);
   }
 
   std::shared_ptr<Arena> arena;

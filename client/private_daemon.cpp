@@ -95,12 +95,14 @@ Result<void> spawn(const std::string& socket, const std::string& key, const std:
                                           "--mesh.bind",
                                           "tcp://127.0.0.1:0"};
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
   std::vector<std::string> values;
   for (char** e = environ; *e != nullptr; ++e) values.emplace_back(*e);
   values.push_back("RAILHEAD_LOG=" + log);
   std::vector<char*> env;
+  env.reserve(values.size() + 1);
   for (std::string& v : values) env.push_back(v.data());
   env.push_back(nullptr);
 

@@ -17,7 +17,7 @@ class Registry {
   Tag* add(std::shared_ptr<T> object) {
     const std::lock_guard lock(mutex_);
     // Aligned like a pointer, in the way no small integer is; the step leaves room between kinds of objects.
-    auto* const name = reinterpret_cast<Tag*>(next_);
+    auto* const name = reinterpret_cast<Tag*>(next_);  // NOLINT(performance-no-int-to-ptr): never dereferenced
     next_ += 64;
     objects_.emplace(name, std::move(object));
     return name;

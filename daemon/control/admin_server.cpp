@@ -8,7 +8,7 @@ class AdminServer final : public schema::Admin::Server {
   explicit AdminServer(ControlPlane& plane) : plane_(plane) {}
 
   kj::Promise<void> snapshot(SnapshotContext context) override {
-    return plane_.snapshot(context.getParams().getWhat().cStr()).then([context](std::string json) mutable {
+    return plane_.snapshot(context.getParams().getWhat().cStr()).then([context](const std::string& json) mutable {
       if (json.empty()) {
         ipc::fill(context.getResults().initError(),
                   {Code::invalid_argument, std::string("no snapshot of '") + context.getParams().getWhat().cStr() +

@@ -35,10 +35,12 @@ Result<UniqueId> GroupRegistry::make_id(std::uint32_t session) {
   auto secret = random_bytes();
   if (!key || !secret) return fail(key ? secret.error() : key.error());
   UniqueId id{*key, *secret, around_.host, around_.endpoint};
-  coordinators_[id.key] = {
-      std::make_unique<Coordinator>(
-          id.key, id.secret, [this](const DaemonEntry& to, GroupMessage message) { send(to, std::move(message)); }),
-      std::chrono::steady_clock::now(), session};
+  auto coordinator = std::make_unique<Coordinator>(
+      id.key, id.secret, [this](const DaemonEntry& to, GroupMessage message) { send(to, std::move(message)); });
+  Coordinated& coordinated = coordinators_[id.key];
+  coordinated.coordinator = std::move(coordinator);
+  coordinated.made = std::chrono::steady_clock::now();
+  coordinated.session = session;
   watch_joining(id.key);
   return id;
 }

@@ -58,6 +58,7 @@ void send_to_journal(int priority, const std::string& identifier, std::string_vi
                                     "SYSLOG_IDENTIFIER=" + identifier};
   for (const auto& [name, value] : named(fields)) lines.push_back("RAILHEAD_" + std::string(name) + "=" + value);
   std::vector<iovec> parts;
+  parts.reserve(lines.size());
   for (std::string& line : lines) parts.push_back({line.data(), line.size()});
   sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));  // a journal that is gone must not stop the daemon
 }

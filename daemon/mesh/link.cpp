@@ -55,7 +55,7 @@ SendOutcome send_frame(zmq::socket_ref socket, const std::string& route, const F
   }
 }
 
-Link::Link(zmq::context_t& context, const MeshConfig& config, const std::string& endpoint, std::string route)
+Link::Link(zmq::context_t& context, const MeshConfig& config, const std::string& endpoint, const std::string& route)
     : opened(Clock::now()),
       heard(opened),
       ping_due(opened + config.heartbeat),

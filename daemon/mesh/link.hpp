@@ -35,7 +35,7 @@ class Link {
   enum class State { dialing, up, closing };
 
   // Throws zmq::error_t: out of descriptors, or an address that ZeroMQ does not take.
-  Link(zmq::context_t& context, const MeshConfig& config, const std::string& endpoint, std::string route);
+  Link(zmq::context_t& context, const MeshConfig& config, const std::string& endpoint, const std::string& route);
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;

@@ -66,7 +66,7 @@ void MeshLoop::on_inbound(const std::string& route, const Result<Frame>& receive
   Frame answer = frame(FrameKind::refuse, received->from);
   answer.number = static_cast<std::uint64_t>(Code::peer_lost);
   answer.text = "this link was given up earlier, after silence or a re-connection";
-  reply(route, std::move(answer));
+  reply(route, answer);
 }
 
 void MeshLoop::on_peer_frame(Peer& peer, const Frame& received, const zmq::message_t* payload) {
@@ -80,7 +80,7 @@ void MeshLoop::on_peer_frame(Peer& peer, const Frame& received, const zmq::messa
     case FrameKind::ping: {
       Frame pong = frame(FrameKind::pong, id);
       pong.number = received.number;
-      return reply(route, std::move(pong));
+      return reply(route, pong);
     }
     case FrameKind::need:
     case FrameKind::idle: peer.needs_us = received.kind == FrameKind::need; return;
@@ -117,7 +117,7 @@ void MeshLoop::on_hello(const std::string& route, const Frame& hello) {
   routes_[route] = hello.from;
   Frame welcome = frame(FrameKind::welcome, hello.from);
   welcome.text = endpoint_;
-  reply(route, std::move(welcome));
+  reply(route, welcome);
   mark_up(*peer);
 }
 
@@ -144,11 +144,11 @@ void MeshLoop::refuse(const std::string& route, const Status& reason) {
   Frame answer = frame(FrameKind::refuse, HostId{});
   answer.number = static_cast<std::uint64_t>(reason.code());
   answer.text = reason.message();
-  reply(route, std::move(answer));
+  reply(route, answer);
   if (handlers_.on_refused) handlers_.on_refused(reason);
 }
 
-void MeshLoop::reply(const std::string& route, Frame answer) {
+void MeshLoop::reply(const std::string& route, const Frame& answer) {
   // No room, or the connection is gone: the other side sees silence or the end of the connection, which it reports.
   send_frame(*router_, route, answer, nullptr);
 }

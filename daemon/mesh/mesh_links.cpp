@@ -31,7 +31,7 @@ void MeshLoop::dial(Peer& peer) {
   if (!nonce) return lose(HostId(peer.address.host_id), nonce.error());
   std::string route = "R" + nonce->hex();  // ZeroMQ reserves routes that begin with a zero byte
   try {
-    peer.link = std::make_unique<Link>(context_, config_, peer.address.endpoint, std::move(route));
+    peer.link = std::make_unique<Link>(context_, config_, peer.address.endpoint, route);
     changed_ = true;
   } catch (const zmq::error_t& error) {
     const HostId id = peer.address.host_id;  // a copy: lose() frees the peer

@@ -89,7 +89,7 @@ class MeshLoop {
   void on_hello(const std::string& route, const Frame& hello);
   [[nodiscard]] Status judge_hello(const Frame& hello);
   void refuse(const std::string& route, const Status& reason);
-  void reply(const std::string& route, Frame answer);
+  void reply(const std::string& route, const Frame& answer);
 
   const MeshConfig config_;
   const MeshHandlers handlers_;

@@ -65,8 +65,7 @@ TEST_P(Leave, ALateRankIsNamedInWhyAndInTheLog) {
   const Json wait =
       world_.why(host(1), [](const Json& w) { return w.contains("missing") && w["missing"].size() == 1; });
   EXPECT_EQ(wait["missing"][0], 2);
-  EXPECT_TRUE(
-      eventually([&] { return world_.host(0).log().find(" s for rank 2 to join") != std::string::npos; }));
+  EXPECT_TRUE(eventually([&] { return world_.host(0).log().find(" s for rank 2 to join") != std::string::npos; }));
   join(2);
   for (const Reply& reply : world_.replies(world_.everybody())) EXPECT_EQ(reply.status, "ok") << reply.text;
   world_.expect_good(world_.everybody(), "round");

@@ -56,12 +56,12 @@ TEST_F(ArenaTest, TheMostRecentlyFreedBlockIsUsedFirst) {
   const Block gap = take(64);
   const Block b = take(4096);
   const Block gap2 = take(64);
-  arena_.free(b);
-  arena_.free(a);
+  arena_.release(b);
+  arena_.release(a);
   EXPECT_EQ(take(4096).data, a.data);
   EXPECT_EQ(take(4096).data, b.data);
-  arena_.free(gap);
-  arena_.free(gap2);
+  arena_.release(gap);
+  arena_.release(gap2);
 }
 
 TEST_F(ArenaTest, NeighboursMergeSoThatTheWholeComesBack) {
@@ -71,7 +71,7 @@ TEST_F(ArenaTest, NeighboursMergeSoThatTheWholeComesBack) {
   for (std::uint64_t taken = 0; taken < whole; taken += 1 << 16) blocks.push_back(take(1 << 16));
   ASSERT_EQ(told_.size(), 1U);
   std::shuffle(blocks.begin(), blocks.end(), std::mt19937(3));
-  for (const Block& block : blocks) arena_.free(block);
+  for (const Block& block : blocks) arena_.release(block);
   EXPECT_EQ(take(whole).bytes, whole);
   EXPECT_EQ(told_.size(), 1U) << "no further segment was needed";
 }
@@ -84,8 +84,8 @@ TEST_F(ArenaTest, TrimGivesTheTailBack) {
   EXPECT_EQ(next.data, block.data + 128);
   arena_.trim(block, 5000);  // never grows
   EXPECT_EQ(block.bytes, 128U);
-  arena_.free(block);
-  arena_.free(next);
+  arena_.release(block);
+  arena_.release(next);
 }
 
 TEST_F(ArenaTest, OnlyTheStartOfWhatWasHandedOutIsTakenBack) {
@@ -120,7 +120,7 @@ TEST_F(ArenaTest, ReferencesThatLeadOutsideResolveToNothing) {
   EXPECT_EQ(arena_.resolve(ipc::SpanRef::make(0, whole - 8), 9), nullptr);
   EXPECT_EQ(arena_.resolve(ipc::SpanRef::make(0, 8), UINT64_MAX), nullptr);
   EXPECT_EQ(arena_.resolve(ipc::SpanRef::make(1, 0), 1), nullptr);
-  arena_.free(block);
+  arena_.release(block);
 }
 
 TEST_F(ArenaTest, ASegmentThatTheDaemonRefusesIsNotHandedOut) {
