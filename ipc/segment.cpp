@@ -230,7 +230,7 @@ Result<void> Segment::freeze_writers() {
   const int seals = ::fcntl(fd_.get(), F_GET_SEALS);
   if (seals < 0) return fail(system_status("freeze of a segment without its descriptor", errno));
   if ((frozen_seals() & ~static_cast<unsigned>(seals)) == 0) return {};
-  if (const auto added = add_seals(fd_.get(), F_SEAL_FUTURE_WRITE, "freeze"); !added) return added;
+  if (auto added = add_seals(fd_.get(), F_SEAL_FUTURE_WRITE, "freeze"); !added) return added;
   return add_seals(fd_.get(), F_SEAL_SEAL, "freeze");
 }
 

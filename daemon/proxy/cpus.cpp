@@ -59,7 +59,7 @@ bool is_hardware(const std::string& device) {
 }
 
 std::string bind_near(const std::string& device) {
-  const std::string unbound = "not bound: no device '" + device + "' in the topology";
+  std::string unbound = "not bound: no device '" + device + "' in the topology";
   if (!is_hardware(device)) return unbound;
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return unbound;

@@ -70,9 +70,9 @@ Result<std::unique_ptr<Group>> Group::create(GroupRails memory, const ProxyEvent
   if (auto good = check(memory); !good) return railhead::fail(good.error());
   std::unique_ptr<Group> group(new Group(std::move(memory), events));
   group->paths.resize(group->shape().domains());
-  for (std::uint16_t d = 0; d < group->paths.size(); ++d) {
+  for (std::size_t d = 0; d < group->paths.size(); ++d) {
     group->paths[d].group = group.get();
-    group->paths[d].domain = d;
+    group->paths[d].domain = static_cast<std::uint16_t>(d);
   }
   if (auto added = group->add_rails(); !added) return railhead::fail(added.error());
   group->add_headers();
@@ -98,12 +98,12 @@ Result<void> Group::add_rails() {
 void Group::add_headers() {
   const std::uint32_t slots = ipc::header_slots(shape().params().depth);
   headers.reserve(shape().ranks());
-  for (std::uint16_t rank = 0; rank < shape().ranks(); ++rank) {
+  for (std::uint32_t rank = 0; rank < shape().ranks(); ++rank) {
     Path& path = paths[shape().domain_of(rank)];
     if (path.domain == domain()) continue;
     HeaderRx& ring = headers.emplace_back(slots);
     ring.path = &path;
-    ring.rank = rank;
+    ring.rank = static_cast<std::uint16_t>(rank);
     path.inbound.push_back(&ring);
   }
 }

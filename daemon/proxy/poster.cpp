@@ -6,7 +6,7 @@ namespace railhead::daemon::rail {
 namespace {
 
 Ring& ring_of(std::uint64_t context) {
-  return *reinterpret_cast<Ring*>(context);
+  return *reinterpret_cast<Ring*>(context);  // NOLINT(performance-no-int-to-ptr): what post() made of a Ring*
 }
 
 // The ring's count of slots that the fabric took; credits are no slots.

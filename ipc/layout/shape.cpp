@@ -24,7 +24,7 @@ Result<void> in_range(const char* field, std::uint64_t value, std::uint64_t low,
 
 std::vector<std::uint32_t> contiguous_blocks(std::uint32_t experts, std::uint32_t ranks) {
   std::vector<std::uint32_t> map(experts);
-  const std::uint32_t base = experts / ranks;
+  const std::uint32_t base = experts / ranks;  // NOLINT(clang-analyzer-core.DivideZero): ranks were checked
   const std::uint32_t extra = experts % ranks;
   for (std::uint32_t e = 0; e < experts; ++e) {
     const std::uint32_t in_large = extra * (base + 1);

@@ -68,7 +68,7 @@ void sum_group(float* sum, const ReduceGroup& group, size_t begin, size_t length
     case DataType::bf16: return sum_terms<DataType::bf16>(sum, group, begin, length);
     case DataType::fp16: return sum_terms<DataType::fp16>(sum, group, begin, length);
     case DataType::fp32: return sum_terms<DataType::fp32>(sum, group, begin, length);
-    case DataType::u8: return;
+    case DataType::u8: std::memset(sum, 0, length * sizeof *sum);  // excluded by the callers
   }
 }
 

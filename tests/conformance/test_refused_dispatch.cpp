@@ -257,6 +257,7 @@ TEST(OneGroup, ThreadsShareTheOnlyPlaceInFlight) {
       for (int i = 0; i < 500 && !testing::Test::HasFailure(); ++i) good_round(group.get());
     };
     std::vector<std::thread> threads;
+    threads.reserve(kThreads);
     for (int i = 0; i < kThreads; ++i) threads.emplace_back(rounds);
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(completed(group.get()), 2U * 500 * kThreads);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -92,6 +93,7 @@ class World {
   }
   std::vector<Reply> replies(const std::vector<std::size_t>& from, Milliseconds limit = Milliseconds(60'000)) {
     std::vector<Reply> out;
+    out.reserve(from.size());
     for (const std::size_t r : from) out.push_back(rank(r).reply(limit));
     return out;
   }
@@ -193,7 +195,9 @@ class World {
 inline void print_times(const std::string& what, std::vector<double>& ms) {
   if (ms.empty()) return;
   std::sort(ms.begin(), ms.end());
-  const auto at = [&](double q) { return ms[static_cast<std::size_t>(q * static_cast<double>(ms.size() - 1) + 0.5)]; };
+  const auto at = [&](double q) {
+    return ms[static_cast<std::size_t>(std::lround(q * static_cast<double>(ms.size() - 1)))];
+  };
   std::printf("%s: n %zu, p50 %.2f ms, p99 %.2f ms, most %.2f ms\n", what.c_str(), ms.size(), at(0.5), at(0.99),
               ms.back());
 }
