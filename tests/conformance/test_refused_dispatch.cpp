@@ -3,10 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <future>
 #include <thread>
+#include <tuple>
+#include <vector>
 
 #include "tests/conformance/refusals.hpp"
 
@@ -308,6 +314,42 @@ TEST_P(RefusedDispatch, ReceivedRowsAreNoneOfTheCallersMemory) {
     group.combine(combine);
     for (std::size_t i = 0; i < call.y.size(); ++i) ASSERT_EQ(call.y[i], 2 * call.x[i]);
   });
+}
+
+// A refusal at the handle limit beside a step that takes up a release of another rank: neither waits for the other for
+// ever. Nothing can take the two threads apart once they do, so the watchdog ends the process.
+TEST_P(RefusedDispatch, AtTheHandleLimitWhileOthersReleaseTheirs) {
+  std::promise<void> over;
+  std::thread watchdog([&over] {
+    if (over.get_future().wait_for(std::chrono::seconds(30)) == std::future_status::ready) return;
+    std::fputs("a refused call and a step wait for each other\n", stderr);
+    std::abort();
+  });
+  constexpr std::uint32_t kHandles = 128;
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    rh_group_config config = small_config(2, rank);
+    config.max_handles = kHandles;
+    const Group group(session, id, config);
+    SmallCall call;
+    rh_dispatch_result result{};
+    std::vector<Handle> handles(kHandles);
+    for (Handle& handle : handles) std::tie(result, handle) = group.dispatch(call.args);
+    std::atomic<bool> stop{rank != 0};
+    std::thread refused([&] {
+      SmallCall more;
+      auto none = make<rh_dispatch_result>();
+      rh_handle* handle = nullptr;
+      while (!stop) ASSERT_EQ(rh_dispatch(group.get(), &more.args, &none, &handle, nullptr), RH_LIMIT_EXCEEDED);
+    });
+    for (std::uint32_t i = 1; i < kHandles; ++i) {
+      if (rank == 1) handles[i].release();  // travels with the next header
+      group.combine(call.combine_args(result, handles[0].get()));
+    }
+    stop = true;
+    refused.join();
+  });
+  over.set_value();
+  watchdog.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, RefusedDispatch, testing::Values(1U, 2U),
