@@ -16,7 +16,7 @@ TEST(EarlyRelease, ReachesTheOthersWithTheNextOperation) {
     SmallCall more;
     const auto [result, first] = group.dispatch(call.args);
     int missed = 0;
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < 20000; ++round) {
       Event one = group.combine_async(call.combine_args(result, first.get()));
       auto other = make<rh_dispatch_result>();
       auto [two, handle] = group.dispatch_async(more.args, other);
@@ -30,7 +30,7 @@ TEST(EarlyRelease, ReachesTheOthersWithTheNextOperation) {
       ASSERT_NE(rh_combine(group.get(), &again, nullptr), RH_OK);
       if (std::string(rh_last_error()).find("rank 1 released the handle") == std::string::npos) ++missed;
     }
-    EXPECT_EQ(missed, 0) << "of 3000 releases";
+    EXPECT_EQ(missed, 0) << "of 20000 releases";
   });
 }
 
