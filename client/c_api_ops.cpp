@@ -1,5 +1,6 @@
 // The C interface: operations, handles, events.
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,11 +60,12 @@ rh_status conclude(EventEntry entry, rh_event** event) {
   std::optional<Status> result;
   bool in_flight = false;
   // The engine ends an operation at its own deadline, on all ranks.
-  group->engine().wait(ipc::Deadline::never(), [&] {
+  const auto over = [&] {
     result = outcome(group, entry);
     in_flight = !entry.op->concluded();
     return result.has_value();
-  });
+  };
+  group->engine().wait(ipc::Deadline::never(), std::ref(over));  // by reference: a copy would be an allocation
   // Too short a place: others need what this rank sends while its caller finds a larger one.
   if (in_flight) group->engine().detach();
   return report(result ? *result : group->engine().status());

@@ -21,8 +21,6 @@ std::uint64_t DispatchOp::meta_bytes(std::uint64_t rows) const {
 
 Result<Step> DispatchOp::step(GroupContext& group, const Op* prior) {
   bool progressed = false;
-  form_.op = number();
-  if (!request_.cached) handle_->route.op = number();
   if (!published()) {
     if (!publish(group, header_, handle_->route.plan)) return Step::blocked;
     progressed = true;
@@ -55,6 +53,13 @@ Result<Step> DispatchOp::step(GroupContext& group, const Op* prior) {
     if (*complete) return Step::done;
   }
   return progressed ? Step::progressed : Step::blocked;
+}
+
+// The handle has its number from the start: it may be released before the first step.
+void DispatchOp::admit(std::uint64_t number) {
+  Op::admit(number);
+  form_.op = number;
+  if (!request_.cached) handle_->route.op = number;
 }
 
 Result<void> DispatchOp::prepare(GroupContext& group) {

@@ -1,6 +1,8 @@
 #include "client/engine.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -16,13 +18,22 @@ namespace {
 constexpr std::size_t kRecords = 64;
 const std::string_view kNoCode = code_name(static_cast<Code>(-1));
 
+template <class F>
+struct AtExit {
+  F call;
+  ~AtExit() { call(); }
+};
+
 }  // namespace
 
 Engine::Engine(GroupContext& group, EngineHooks hooks)
     : group_(group),
       hooks_(std::move(hooks)),
       policy_(ipc::WaitPolicy::for_load(group.locals() + (group.rail != nullptr ? 1 : 0),
-                                        std::max(1U, std::thread::hardware_concurrency()))) {}
+                                        std::max(1U, std::thread::hardware_concurrency()))),
+      no_memory_(Code::out_of_memory, "rank " + std::to_string(group.rank) +
+                                          " found no memory for its bookkeeping in the middle of an operation, and the "
+                                          "group cannot go on") {}
 
 Engine::~Engine() {
   stop();
@@ -49,8 +60,8 @@ Status Engine::start(const std::shared_ptr<Op>& op) {
                                      " operations fly at a time (the group's depth); call rh_dispatch_run first"};
   }
   if (auto prepared = op->prepare(group_); !prepared) return prepared.error();
-  op->admit(next_op_++);
   in_flight_.push_back(op);
+  op->admit(next_op_++);
   step_locked();
   return {};
 }
@@ -68,6 +79,17 @@ bool Engine::wait(ipc::Deadline deadline, const std::function<bool()>& done) {
   ipc::WakeWord& word = group_.words.live(group_.local).wake;
   bool finished = false;
   bool in_time = true;
+  bool left = false;
+  const auto leave = [&] {
+    left = true;
+    leave_locked();
+  };
+  // Also when an exception ends the wait: a waiter that never leaves would keep the progress thread from stepping.
+  const AtExit leave_anyway{[&] {
+    if (left) return;
+    const std::lock_guard lock(mutex_);
+    leave();
+  }};
   std::uint32_t idle = 0;  // looks since anything moved
   // True ends one round of waiting: finished, or something moved and the spin budget starts anew.
   const auto look = [&] {
@@ -76,7 +98,7 @@ bool Engine::wait(ipc::Deadline deadline, const std::function<bool()>& done) {
     finished = done() || !end_.ok();
     idle = moved ? 0 : idle + 1;
     if (finished) {
-      leave_locked();
+      leave();
     } else if (idle > policy_.spins) {
       note_waiting_locked();
     }
@@ -90,7 +112,7 @@ bool Engine::wait(ipc::Deadline deadline, const std::function<bool()>& done) {
     const std::lock_guard lock(mutex_);
     check_world_locked();
     finished = done() || !end_.ok();
-    if (finished || !in_time) leave_locked();
+    if (finished) leave();
   }
   return finished;
 }
@@ -119,12 +141,18 @@ void Engine::detach() {
 
 void Engine::progress_loop() {
   block_all_signals();
+  while (!progress_until_stopped()) {
+  }
+}
+
+// False: there was no memory, and the group has ended with that.
+bool Engine::progress_until_stopped() try {
   ipc::WakeWord& word = group_.words.live(group_.local).wake;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (in_flight_.empty()) detached_ = false;
     progress_wanted_.wait(lock, [this] { return stopping_ || (detached_ && waiters_ == 0 && end_.ok()); });
-    if (stopping_) return;
+    if (stopping_) return true;
     lock.unlock();
     const auto look = [&] {
       const std::lock_guard inner(mutex_);
@@ -137,10 +165,36 @@ void Engine::progress_loop() {
     lock.lock();
     check_world_locked();
   }
+  return true;
+} catch (const std::bad_alloc&) {
+  const std::lock_guard lock(mutex_);
+  fail_locked(std::move(no_memory_));
+  return false;
 }
 
 bool Engine::step_locked() {
   if (!end_.ok() || in_flight_.empty()) return false;
+  try {
+    return step_all_locked();
+  } catch (const std::bad_alloc&) {
+    fail_locked(std::move(no_memory_));
+    return true;
+  }
+}
+
+// Half an operation is done and cannot be taken back.
+void Engine::fail_locked(Status reason) {
+  if (ending_) return;
+  ending_ = true;
+  try {
+    hooks_.abort_group(reason);
+  } catch (const std::exception&) {
+    // The others learn it when this rank leaves, or at their deadline.
+  }
+  end_locked(std::move(reason));
+}
+
+bool Engine::step_all_locked() {
   bool moved = false;
   for (std::size_t i = 0; i < in_flight_.size(); ++i) {
     const Op* prior = nullptr;
@@ -149,11 +203,7 @@ bool Engine::step_locked() {
     }
     auto step = in_flight_[i]->step(group_, prior);
     if (!step) {
-      if (!ending_) {
-        ending_ = true;
-        hooks_.abort_group(step.error());
-        end_locked(step.error());
-      }
+      fail_locked(step.error());
       return true;
     }
     moved |= *step == Step::progressed;
@@ -196,19 +246,13 @@ void Engine::check_world_locked() {
   if (group_.words.poisoned()) {
     end_locked(poison_status());
   } else if (wake_poisoned && !ending_) {
-    ending_ = true;
-    const Status reason(Code::protocol, "a rank of this host wrote into the wake word of rank " +
-                                            std::to_string(group_.rank) + "; the group cannot go on");
-    hooks_.abort_group(reason);
-    end_locked(reason);
+    fail_locked({Code::protocol, "a rank of this host wrote into the wake word of rank " + std::to_string(group_.rank) +
+                                     "; the group cannot go on"});
   } else if (!hooks_.daemon_alive()) {
     end_locked({Code::daemon_lost,
                 "the daemon of this host is gone; every operation of the group ends, open the session again"});
   } else if (!in_flight_.empty() && in_flight_.front()->deadline().expired() && !ending_) {
-    ending_ = true;
-    const Status reason = late(*in_flight_.front());
-    hooks_.abort_group(reason);
-    end_locked(reason);
+    fail_locked(late(*in_flight_.front()));
   }
 }
 

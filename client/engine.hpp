@@ -70,7 +70,9 @@ class Engine {
   void stop();
 
  private:
-  bool step_locked();  // true when anything moved
+  bool step_locked();  // true when anything moved; lack of memory ends the group
+  bool step_all_locked();
+  void fail_locked(Status reason);  // this rank cannot go on: ends the group, here and everywhere
   bool has_room_locked() const;
   void leave_locked();  // a waiter goes
   void end_locked(Status reason);
@@ -78,12 +80,14 @@ class Engine {
   bool complete_front_locked();
   void note_waiting_locked();  // not while a waiter still spins: nobody asks about microseconds
   void progress_loop();
+  bool progress_until_stopped();
   Status poison_status() const;
   Status late(const Op& op) const;
 
   GroupContext& group_;
   EngineHooks hooks_;
   ipc::WaitPolicy policy_;
+  Status no_memory_;  // made while there was some
 
   std::mutex mutex_;
   std::deque<std::shared_ptr<Op>> in_flight_;

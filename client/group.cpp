@@ -162,14 +162,7 @@ Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args
   if (!input) return fail(refuse(input.error()));
   std::shared_ptr<Handle> handle = cached;
   if (handle == nullptr) {
-    const std::uint32_t cap = context_->shape.params().max_handles;
-    {
-      const std::lock_guard lock(handles_mutex_);
-      if (live_handles_ >= cap) {
-        return fail(refuse({Code::limit_exceeded, std::to_string(live_handles_) + " handles live, max_handles is " +
-                                                      std::to_string(cap) + ": release some"}));
-      }
-    }
+    if (const Status full = handles_full(); !full.ok()) return fail(refuse(full));
     handle = std::make_shared<Handle>(context_->arena, spare_tables_);
     handle->route.layout = input->layout;
     handle->route.align = input->align;
@@ -182,17 +175,28 @@ Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args
   }
   input->request.plan_only = plan_only;
   auto op = std::make_shared<DispatchOp>(handle, input->request, op_deadline());
+  {
+    // Before the start: a peer may release this handle with its own header of this very operation.
+    const std::lock_guard lock(handles_mutex_);
+    std::erase_if(handles_, [](const auto& weak) { return weak.expired(); });
+    if (cached == nullptr) handles_.push_back(handle);
+  }
   if (Status started = engine_->start(op); !started.ok()) {
     return fail(engine_->status().ok() ? refuse(started) : started);
   }
   const std::lock_guard lock(handles_mutex_);
   handle->newest = op;
-  if (cached == nullptr) {
-    std::erase_if(handles_, [](const auto& weak) { return weak.expired(); });
-    handles_.push_back(handle);
-    ++live_handles_;
-  }
+  if (cached == nullptr) ++live_handles_;
   return op;
+}
+
+// A status of its own: nothing of the engine may be called under this lock, its steps take the two the other way round.
+Status Group::handles_full() {
+  const std::uint32_t cap = context_->shape.params().max_handles;
+  const std::lock_guard lock(handles_mutex_);
+  if (live_handles_ < cap) return {};
+  return {Code::limit_exceeded,
+          std::to_string(live_handles_) + " handles live, max_handles is " + std::to_string(cap) + ": release some"};
 }
 
 Result<std::shared_ptr<Op>> Group::combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle) {

@@ -54,6 +54,7 @@ class Group {
   Result<void> map_words(AttachResult attached, std::uint32_t proxy);
   // The routing of this handle can be used again: its dispatch is complete and no rank released it.
   Status routing_usable(const Handle& handle);
+  Status handles_full();
   [[nodiscard]] ipc::Deadline op_deadline() const;
 
   std::shared_ptr<Session> session_;
@@ -65,7 +66,7 @@ class Group {
   ipc::Segment group_words_;
   std::unique_ptr<GroupContext> context_;
   std::unique_ptr<Engine> engine_;
-  std::mutex handles_mutex_;
+  std::mutex handles_mutex_;  // after the engine's, where both are held
   std::vector<std::weak_ptr<Handle>> handles_;
   std::shared_ptr<SpareTables> spare_tables_ = std::make_shared<SpareTables>();
   std::uint32_t live_handles_ = 0;

@@ -26,7 +26,7 @@ struct Received {
 
 class DispatchOp;
 
-// State changes under the group lock; after `ready` everything but `ended_by` and `newest` is constant.
+// State changes under the group lock; after `ready` everything but `ended_by`, `newest` and `cached` is constant.
 struct Handle {
   enum class State : std::uint8_t {
     planning,  // its dispatch is in flight

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace railhead::client {
@@ -25,9 +26,13 @@ void Op::admit(std::uint64_t number) {
   times_.called_ns = ipc::steady_ns();
 }
 
-void Op::conclude(Status result) {
+void Op::conclude(const Status& result) noexcept {
   times_.done_ns = ipc::steady_ns();
-  result_ = std::move(result);
+  try {
+    result_ = result;
+  } catch (const std::bad_alloc&) {
+    result_ = Status(result.code(), {});  // without its sentence
+  }
   concluded_ = true;
 }
 
@@ -41,6 +46,7 @@ bool Op::publish(GroupContext& group, const ipc::OpHeader& form, const kernels::
   if (published_) return true;
   if (!on_board_) {
     if (!group.words.window_open(number_)) return false;
+    rows_.resize(group.shape.ranks());
     own_ = form;
     own_.op = number_;
     own_.called_ns = times_.called_ns;
@@ -52,7 +58,6 @@ bool Op::publish(GroupContext& group, const ipc::OpHeader& form, const kernels::
     ipc::store_relaxed(group.words.live(group.local).planned, number_);  // relaxed: read by the daemon after our death
     group.words.publish_header(group.rank, ipc::GroupSegment::Origin::this_domain, own_, plan.slice(group.domain));
     on_board_ = true;
-    rows_.resize(group.shape.ranks());
     missing_ = group.shape.ranks();
     locals_missing_ = group.locals();
   }

@@ -61,8 +61,8 @@ class Op {
   [[nodiscard]] const OpTimes& times() const noexcept { return times_; }
 
   // The engine's: number at admission, result at the end.
-  void admit(std::uint64_t number);
-  void conclude(Status result);
+  virtual void admit(std::uint64_t number);
+  void conclude(const Status& result) noexcept;
   void finish_once(GroupContext& group);
   [[nodiscard]] bool concluded() const noexcept { return concluded_; }
   [[nodiscard]] const Status& result() const noexcept { return result_; }

@@ -12,7 +12,7 @@
 
 namespace railhead::client {
 
-// Everything here is written anew for each routing; what is kept from one to the next is capacity alone.
+// Whatever a routing uses of it is written anew; what is kept from one to the next is capacity alone.
 struct Tables {
   kernels::Route route;
   std::vector<std::uint32_t> slices;  // of all ranks, for this domain: our copy

@@ -8,7 +8,7 @@ namespace railhead::ipc {
 
 // Raised with every change of the control protocol, a shared layout or the rail format that an older side would
 // misread.
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 // One bit per optional ability that a side may lack without harm. None so far.
 inline constexpr std::uint64_t kFeatures = 0;

@@ -82,7 +82,7 @@ Json unfenced(const Session& session) {
   return {{"session", session.id},
           {"text", "session " + std::to_string(session.id) + " (pid " + std::to_string(session.pid) +
                        ") is over, but its process has not ended, so what it can write to is kept: it was evicted, is "
-                       "stopped, or writes a core dump (which can take seconds) (for " +
+                       "stopped, or writes a core dump, which can take seconds (for " +
                        std::to_string(ms) + " ms)"},
           {"since_ms", ms}};
 }

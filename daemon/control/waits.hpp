@@ -23,7 +23,7 @@ struct WaitView {
 
 // Local ranks of a running group that wait in an operation, or whose last call was refused.
 std::vector<WaitView> waits_of(const LocalGroup& group);
-// "rank 3 waits in op 12 since 5012 ms: phase headers, for rank 1, got 3 of 4"
+// "rank 3 has waited 5012 ms in op 12: phase headers, for rank 1, got 3 of 4"
 std::string sentence(const WaitView& wait);
 
 }  // namespace railhead::daemon

@@ -113,7 +113,7 @@ class Fabric {
   virtual std::size_t poll(std::span<Event> out) = 0;
 
   // True: nothing is pending, and wait_fd() will become readable when something happens; poll() it for at most
-  // kMaxSleep, since the deadlines of opening peers are looked at by poll() alone. False: do not sleep now.
+  // kMaxSleep, since the deadlines of opening peers are looked at by poll() and arm() alone. False: do not sleep now.
   virtual bool arm() = 0;
   // For poll or epoll, valid as long as the Fabric; -1 where sleeping is impossible (then arm() is always false).
   virtual int wait_fd() const = 0;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <future>
+#include <latch>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -326,6 +327,7 @@ TEST_P(RefusedDispatch, AtTheHandleLimitWhileOthersReleaseTheirs) {
     std::abort();
   });
   constexpr std::uint32_t kHandles = 128;
+  std::latch together(2);  // who leaves earlier ends the group
   cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
     rh_group_config config = small_config(2, rank);
     config.max_handles = kHandles;
@@ -347,6 +349,7 @@ TEST_P(RefusedDispatch, AtTheHandleLimitWhileOthersReleaseTheirs) {
     }
     stop = true;
     refused.join();
+    together.arrive_and_wait();
   });
   over.set_value();
   watchdog.join();
