@@ -27,7 +27,7 @@ Mapping mapping(const std::string& name) {
     unsigned long begin = 0;
     unsigned long end = 0;
     if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2) continue;
-    found = {reinterpret_cast<std::byte*>(begin), end - begin};  // NOLINT(performance-no-int-to-ptr)
+    found = {reinterpret_cast<std::byte*>(begin), end - begin};
   }
   if (found.data == nullptr) throw std::runtime_error("no mapping " + name);
   return found;

@@ -113,7 +113,7 @@ class Dispatch {
     for (std::uint32_t l = 0; l < 2; ++l) {
       const std::uint32_t rows = route_.output_rows(l);
       const kernels::RowMeta fields(rows, 2, 0, route_.layout);
-      outputs_.push_back({Guarded(std::size_t{rows} * kRowBytes), Guarded(fields.bytes())});
+      outputs_.emplace_back(Guarded(std::size_t{rows} * kRowBytes), Guarded(fields.bytes()));
       outputs.push_back({outputs_[l].first.data(), outputs_[l].second.data(), fields});
     }
     kernels::RowWriter writer(map_, 0, route_, std::move(outputs), kRowBytes, kernels::StoreMode::temporal);

@@ -28,7 +28,8 @@ class Flow {
     send(target);
     receiver.join();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    return static_cast<double>(chunks / rings() * rings() * bytes_) / took.count() / 1e9;
+    const std::size_t sent = chunks / rings() * rings();
+    return static_cast<double>(sent * bytes_) / took.count() / 1e9;
   }
 
  private:

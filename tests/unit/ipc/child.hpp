@@ -16,8 +16,8 @@ namespace railhead::ipc::test {
 class Child {
  public:
   template <class Body>
-  explicit Child(Body&& body) : pid_(::fork()) {
-    if (pid_ == 0) ::_exit(std::forward<Body>(body)());
+  explicit Child(Body body) : pid_(::fork()) {
+    if (pid_ == 0) ::_exit(body());
   }
   ~Child() {
     if (pid_ <= 0) return;
