@@ -1,5 +1,7 @@
 // ep-bench: runs Railhead's dispatch and combine over daemons and ranks that it starts, and compares it with its peers.
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
 
 #include "tools/ep-bench/compare/compare.hpp"
 #include "tools/ep-bench/compare/wire_rank.hpp"
@@ -57,6 +59,9 @@ int main_program(int argc, char** argv) {
 }  // namespace
 }  // namespace railhead::bench
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   return railhead::bench::main_program(argc, argv);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "ep-bench: %s\n", error.what());
+  return 1;
 }

@@ -1,10 +1,11 @@
 // epctl: what the daemon of this host does, and why something waits.
 #include <cstdio>
+#include <exception>
 
 #include "ipc/version.hpp"
 #include "tools/epctl/commands.hpp"
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using namespace railhead;
   CLI::App app("epctl: what the Railhead daemon of this host does, and why something waits", "epctl");
   app.require_subcommand(1);
@@ -29,4 +30,7 @@ int main(int argc, char** argv) {
     return epctl::kRefused;
   }
   return options.exit_code;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "epctl: %s\n", error.what());
+  return railhead::epctl::kRefused;
 }

@@ -58,8 +58,8 @@ class WireRank {
     target_ += (count + rings_ - 1) / rings_;
     if (Status together = control_.barrier(deadline()); !together.ok()) return together;
     const std::int64_t start = now_ns();
-    const Status status = rank_ == 0 ? pass_until([this](bool& over) { return send(over); })
-                                     : pass_until([this](bool& over) { return receive(over); });
+    Status status = rank_ == 0 ? pass_until([this](bool& over) { return send(over); })
+                               : pass_until([this](bool& over) { return receive(over); });
     answer.elapsed_ns = now_ns() - start;
     return status;
   }

@@ -58,7 +58,7 @@ Status measure_pairs(const CompareRun& run, PairedSamples& samples) {
     if (!peer) return peer.error();
     const double bytes = double{1} * slots * chunk;
     // Times for the same bytes, in milliseconds.
-    const Status added = samples.add(*seconds * 1e3, bytes / ((*peer)["gb_s"].get<double>() * 1e9) * 1e3);
+    Status added = samples.add(*seconds * 1e3, bytes / ((*peer)["gb_s"].get<double>() * 1e9) * 1e3);
     if (!added.ok()) return added;
   }
   return {};

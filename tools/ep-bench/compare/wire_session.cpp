@@ -155,7 +155,7 @@ class Session final : public WireSession {
       return s;
     auto client = ipc::RailWordsClient::attach(rail_words_.data(), layout, response.getGeneration());
     if (!client) return client.error();
-    rail_.emplace(std::move(*client));
+    rail_.emplace(*client);
     return {};
   }
 

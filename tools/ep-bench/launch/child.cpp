@@ -73,6 +73,7 @@ void pause_ms(long milliseconds) {
 
 Result<Child> Child::spawn(std::string name, const std::vector<std::string>& argv, const SpawnOptions& options) {
   std::vector<char*> words;
+  words.reserve(argv.size() + 1);
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   auto moves = options.pass;

@@ -198,7 +198,7 @@ ipc::Deadline Cluster::deadline() const {
 }
 
 // A failure may have its reason in a daemon's log, or in the end of a daemon.
-Status Cluster::explain(Status status) {
+Status Cluster::explain(const Status& status) {
   std::string text = status.message();
   for (NodeDaemon& daemon : daemons_) {
     const auto end = daemon.process.ended();

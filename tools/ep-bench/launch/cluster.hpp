@@ -65,7 +65,7 @@ class Cluster {
                        std::vector<std::uint32_t>& ready);
   Status gather(std::vector<Answer>& answers, const Watch& watch);
   [[nodiscard]] ipc::Deadline deadline() const;
-  [[nodiscard]] Status explain(Status status);
+  [[nodiscard]] Status explain(const Status& status);
 
   ClusterOptions options_;
   TempDir folder_;

@@ -81,7 +81,7 @@ Result<std::string> own_path() {
 }
 
 Result<std::string> program_beside(const std::string& name) {
-  const auto self = own_path();
+  auto self = own_path();
   if (!self) return self;
   const auto path = std::filesystem::path(*self).parent_path() / name;
   if (access(path.c_str(), X_OK) == 0) return path.string();

@@ -17,7 +17,7 @@ Status same(const char* what, const std::vector<T>& want, const U* got) {
   if (got == nullptr) return {Code::internal, std::string(what) + " is NULL"};
   for (std::size_t i = 0; i < want.size(); ++i) {
     const auto expected = static_cast<U>(want[i]);
-    if (std::memcmp(&expected, &got[i], sizeof(U)) == 0) continue;
+    if (std::memcmp(&expected, &got[i], sizeof(U)) == 0) continue;  // NOLINT(bugprone-suspicious-memory-comparison)
     return {Code::internal, std::string(what) + "[" + std::to_string(i) + "] is " + std::to_string(got[i]) +
                                 ", must be " + std::to_string(expected)};
   }
@@ -147,6 +147,7 @@ Status Verifier::combined(std::uint64_t batch, const std::byte* y) const {
     }
     const auto received = reference::dispatch(test);
     std::vector<reference::Bytes> rows;
+    rows.reserve(received.size());
     for (const auto& one : received) rows.push_back(one.x);
     const reference::Bytes want = reference::combine(test, received, rows, options)[rank_];
     const std::span<const std::byte> got(y + first * work_.row_bytes(), want.size());
