@@ -67,6 +67,7 @@ double measure(const Options& options, int threads, bool stream) {
     }
   };
   std::vector<std::thread> running;
+  running.reserve(static_cast<std::size_t>(threads));
   for (int thread = 0; thread < threads; ++thread) running.emplace_back(work, thread);
   for (std::thread& thread : running) thread.join();
   return bench::median(rates);
