@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/conformance/refusals.hpp"
+#include "tests/support/processes.hpp"
 
 namespace {
 
@@ -65,7 +66,7 @@ TEST(NoMemory, ForTheSentenceOfATooSmallPlace) {
       auto result = make<rh_dispatch_result>();
       rh_handle* handle = nullptr;
       if (rank == 1) {
-        std::this_thread::sleep_for(20ms);
+        std::this_thread::sleep_for(20ms);  // the other is to wait by then, which nothing but `epctl why` shows
         rh_dispatch(group.get(), &call.args, &result, &handle, nullptr);
         return;
       }
@@ -75,9 +76,8 @@ TEST(NoMemory, ForTheSentenceOfATooSmallPlace) {
       rh_event* event = nullptr;
       if (!more || handle == nullptr) return;
       if (rh_dispatch_run(group.get(), handle, out.data(), 64, &result, &event) != RH_OK) return;
-      const auto until = std::chrono::steady_clock::now() + 1s;
-      while (completed(group.get()) == 0 && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
-      EXPECT_EQ(completed(group.get()), 1U) << "allocation " << n << ": the progress thread does not step";
+      EXPECT_TRUE(eventually([&] { return completed(group.get()) == 1; }, 1s))
+          << "allocation " << n << ": the progress thread does not step";
       rh_event_wait(event, UINT64_MAX);
     });
   }

@@ -7,10 +7,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "tests/support/processes.hpp"
 #include "tools/ep-bench/launch/child.hpp"
 #include "tools/ep-bench/launch/temp_dir.hpp"
 
@@ -51,13 +52,8 @@ class EpBenchTest : public testing::Test {
     return out;
   }
 
-  template <class Condition>
-  static bool wait_for(Condition condition) {
-    for (const auto end = soon(); !end.expired();) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return false;
+  static bool wait_for(const std::function<bool()>& condition) {
+    return test::eventually(condition, std::chrono::seconds(60));
   }
 
   // A run that does not end by itself, at the time when its two ranks exchange tokens.
