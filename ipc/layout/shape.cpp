@@ -16,6 +16,12 @@ namespace {
 constexpr std::uint32_t kChunkTarget = 125'000;
 constexpr std::uint32_t kUsualElementBytes = 2;
 
+// What is under way for one host should stay in its cache: about 16 chunks of one kind of operation. Two slots a ring keep
+// both ends busy; beyond four nothing is gained (docs/benchmarks.md, "Slots").
+constexpr std::uint32_t kChunksOfHost = 16;
+constexpr std::uint32_t kFewestSlots = 2;
+constexpr std::uint32_t kMostSlots = 4;
+
 Result<void> in_range(const char* field, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
   if (value >= low && value <= high) return {};
   return fail(Code::invalid_argument, std::string("group parameter ") + field + " is " + std::to_string(value) +
@@ -47,7 +53,7 @@ Result<void> validate(const GroupParams& p) {
       {"side_bytes", p.side_bytes, 0, kMaxSideBytes},
       {"channels", p.channels, 1, kMaxChannels},
       {"depth", p.depth, 1, kMaxDepth},
-      {"ring_slots", p.ring_slots, 1, kMaxRingSlots},
+      {"ring_slots", p.ring_slots, 0, kMaxRingSlots},
       {"chunk_bytes", p.chunk_bytes, 0, 1U << 30},
       {"max_handles", p.max_handles, 1, 1U << 16},
   };
@@ -80,6 +86,14 @@ GroupShape::GroupShape(GroupParams params, GroupMap map) : params_(std::move(par
   expert_rank_ = params_.expert_rank.empty() ? contiguous_blocks(params_.experts, params_.ranks) : params_.expert_rank;
   experts_of_domain_.assign(ranks_of_domain_.size(), 0);
   for (const std::uint32_t rank : expert_rank_) ++experts_of_domain_[map_.domain_of_rank[rank]];
+  if (params_.ring_slots == 0) params_.ring_slots = default_ring_slots();
+}
+
+std::uint32_t GroupShape::default_ring_slots() const {
+  std::size_t locals = 1;
+  for (const auto& ranks : ranks_of_domain_) locals = std::max(locals, ranks.size());
+  const std::size_t rings = locals * std::max(domains() - 1U, 1U) * params_.channels;
+  return std::clamp(static_cast<std::uint32_t>(kChunksOfHost / rings), kFewestSlots, kMostSlots);
 }
 
 std::uint32_t GroupShape::slice_words(std::uint32_t domain) const {

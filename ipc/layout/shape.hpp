@@ -28,9 +28,9 @@ struct GroupParams {
   std::uint32_t hidden = 0;      // elements per token
   std::uint32_t topk = 0;        // slots per token, at most
   std::uint32_t side_bytes = 0;  // opaque bytes beside each token, at most (scales)
-  std::uint32_t channels = 2;
+  std::uint32_t channels = 1;
   std::uint32_t depth = 2;         // operations in flight
-  std::uint32_t ring_slots = 3;    // rx slots per ring
+  std::uint32_t ring_slots = 0;    // rx slots per ring; 0 = the default: by how many rings share a host's cache
   std::uint32_t chunk_bytes = 0;   // 0 = the default: about 120 KB, whole bf16 records
   std::uint32_t max_handles = 64;  // live handles
   bool abort_on_refusal = false;   // a refused call ends the group instead of waiting for the corrected one
@@ -58,6 +58,7 @@ class GroupShape {
   // Both must have passed validate(); domain numbers must be dense.
   GroupShape(GroupParams params, GroupMap map);
 
+  // With ring_slots resolved.
   [[nodiscard]] const GroupParams& params() const noexcept { return params_; }
   [[nodiscard]] const GroupMap& map() const noexcept { return map_; }
   [[nodiscard]] std::uint32_t ranks() const noexcept { return params_.ranks; }
@@ -85,6 +86,8 @@ class GroupShape {
   [[nodiscard]] std::uint32_t slot_bytes() const;
 
  private:
+  [[nodiscard]] std::uint32_t default_ring_slots() const;
+
   GroupParams params_;
   GroupMap map_;
   std::vector<std::uint16_t> local_of_rank_;

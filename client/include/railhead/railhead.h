@@ -126,9 +126,9 @@ typedef struct rh_group_config {
   uint32_t hidden;          /* elements per token */
   uint32_t topk;            /* slots per token, at most */
   uint32_t side_bytes;      /* opaque bytes beside each token, at most (for example fp8 scales) */
-  uint32_t channels;        /* 0 = 2 */
+  uint32_t channels;        /* 0 = 1; more spread a rank's rail traffic over more forwarders */
   uint32_t depth;           /* operations in flight; 0 = 2 */
-  uint32_t ring_slots;      /* receive slots per rail ring; 0 = 3 */
+  uint32_t ring_slots;      /* receive slots per rail ring; 0 = 2 to 4, fewer where hosts and ranks are many */
   uint32_t chunk_bytes;     /* of a rail chunk; 0 = about 120 KB */
   uint32_t max_handles;     /* live handles; 0 = 64 */
   int abort_on_refusal;     /* 1: a refused call on any rank ends the group at once */

@@ -65,9 +65,9 @@ TEST(GroupParamsOf, DefaultsAndLimits) {
   config.topk = 2;
   auto good = group_params(config);
   ASSERT_TRUE(good);
-  EXPECT_EQ(good->channels, 2U);
+  EXPECT_EQ(good->channels, 1U);
   EXPECT_EQ(good->depth, 2U);
-  EXPECT_EQ(good->ring_slots, 3U);
+  EXPECT_EQ(good->ring_slots, 0U);
   config.rank = 2;
   EXPECT_THAT(text(group_params(config).error()), HasSubstr("rank is 2, ranks is 2"));
   config.rank = 0;

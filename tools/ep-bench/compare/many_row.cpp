@@ -1,27 +1,38 @@
 // What many ranks and several daemons on few cores cost: the time per byte of 12 ranks under 3 daemons, less what the
 // wire takes for their rail bytes, over the time per byte of 4 ranks under one daemon.
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "tools/ep-bench/compare/peers.hpp"
 #include "tools/ep-bench/compare/product.hpp"
 #include "tools/ep-bench/compare/rows.hpp"
 #include "tools/ep-bench/compare/wire_rank.hpp"
+#include "tools/ep-bench/stats.hpp"
 
 namespace railhead::bench {
 namespace {
 
-// Nanoseconds for these bytes at the speed of a bare loop of writes.
+constexpr int kWireRuns = 3;  // of a pair: one run differs from the next by a fifth
+
+// Nanoseconds that a bare loop of writes takes for as many bytes, in runs as long as a round.
 Result<double> wire_ns(const Workload& work, double bytes) {
-  const auto peer = run_peer("fabric_loop", {"--chunk", std::to_string(wire_slot_bytes(work)), "--megabytes", "96",
-                                             "--repetitions", "1", "--trips", "100", "--json"});
-  if (!peer) return fail(peer.error());
-  return bytes / (*peer)["gb_s"].get<double>();
+  const std::string megabytes = std::to_string(std::max(1L, std::lround(bytes / 1e6)));
+  std::vector<double> times;
+  for (int i = 0; i < kWireRuns; ++i) {
+    const auto peer = run_peer("fabric_loop", {"--chunk", std::to_string(wire_slot_bytes(work)), "--megabytes",
+                                               megabytes, "--repetitions", "1", "--trips", "100", "--json"});
+    if (!peer) return fail(peer.error());
+    times.push_back(bytes / (*peer)["gb_s"].get<double>());
+  }
+  return median(times);
 }
 
 Status measure_pairs(const CompareRun& run, PairedSamples& samples) {
   ProductShape shape;
   shape.net = NetKind::loopback;  // as the bare loop
+  shape.rounds = 5;
   auto few = Product::start(shape);
   if (!few) return few.error();
   shape.nodes = 3;

@@ -19,7 +19,7 @@ ipc::GroupParams params_of(const Workload& work) {
   params.experts = work.experts;
   params.hidden = work.hidden;
   params.topk = work.top_k;
-  params.channels = work.channels;
+  if (work.channels != 0) params.channels = work.channels;
   params.ring_slots = work.ring_slots;
   params.chunk_bytes = work.chunk_bytes;
   return params;
