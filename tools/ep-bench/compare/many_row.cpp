@@ -18,13 +18,12 @@ constexpr int kWireRuns = 3;  // of a pair: one run differs from the next by a f
 
 // Nanoseconds that a bare loop of writes takes for as many bytes, in runs as long as a round.
 Result<double> wire_ns(const Workload& work, double bytes) {
-  const std::string megabytes = std::to_string(std::max(1L, std::lround(bytes / 1e6)));
+  const auto megabytes = static_cast<std::uint32_t>(std::max(1L, std::lround(bytes / 1e6)));
   std::vector<double> times;
   for (int i = 0; i < kWireRuns; ++i) {
-    const auto peer = run_peer("fabric_loop", {"--chunk", std::to_string(wire_slot_bytes(work)), "--megabytes",
-                                               megabytes, "--repetitions", "1", "--trips", "100", "--json"});
-    if (!peer) return fail(peer.error());
-    times.push_back(bytes / (*peer)["gb_s"].get<double>());
+    const auto speed = bare_writes_gb_s(wire_slot_bytes(work), megabytes);
+    if (!speed) return fail(speed.error());
+    times.push_back(bytes / *speed);
   }
   return median(times);
 }

@@ -53,6 +53,14 @@ Result<nlohmann::json> run_peer(const std::string& program, const std::vector<st
   return last_object(program, *text);
 }
 
+Result<double> bare_writes_gb_s(std::uint32_t chunk, std::uint32_t megabytes, std::uint32_t in_flight) {
+  const auto report =
+      run_peer("fabric_loop", {"--chunk", std::to_string(chunk), "--megabytes", std::to_string(megabytes), "--window",
+                               std::to_string(in_flight), "--repetitions", "1", "--trips", "1", "--json"});
+  if (!report) return fail(report.error());
+  return (*report)["gb_s"].get<double>();
+}
+
 Status mpi_available(std::uint32_t nodes) {
   if (const auto peer = program_beside("mpi_moe"); !peer) return peer.error();
   if (!in_path("mpirun")) return {Code::unavailable, "mpirun (openmpi-bin) is not installed"};

@@ -13,6 +13,10 @@ namespace railhead::bench {
 // The JSON object that a peer beside this program prints. unavailable where it was not built.
 Result<nlohmann::json> run_peer(const std::string& program, const std::vector<std::string>& arguments);
 
+// GB/s of a bare loop of libfabric writes over loopback, one stream of a process started for it. One start differs from
+// the next by a fifth: take several.
+Result<double> bare_writes_gb_s(std::uint32_t chunk, std::uint32_t megabytes, std::uint32_t in_flight = 32);
+
 struct MpiRun {
   std::string mode;  // dedup, expert, shmwin, shmnt
   std::uint32_t nodes = 1;

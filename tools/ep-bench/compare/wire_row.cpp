@@ -10,7 +10,7 @@
 namespace railhead::bench {
 namespace {
 
-constexpr std::uint32_t kMegabytes = 96;  // of one stream; a sample of either side is the median of kStreams
+constexpr std::uint32_t kMegabytes = 96;  // of one stream; a sample is the median of kStreams, in turns with the peer's
 constexpr std::uint32_t kStreams = 3;
 constexpr std::uint32_t kRings = 4;      // of rank 0: dispatch and combine, 2 channels each
 constexpr std::uint32_t kInFlight = 32;  // slots on both sides: 4 MB of the library's usual size
@@ -27,16 +27,28 @@ Workload wire_workload() {
   return work;
 }
 
-Result<double> product_seconds(Cluster& cluster, std::uint32_t slots) {
-  std::vector<double> seconds;
+Result<double> stream_seconds(Cluster& cluster, std::uint32_t slots) {
+  const auto answers = cluster.order({Verb::loop, 0, 0, slots, 0});
+  if (!answers) return fail(answers.error());
+  std::int64_t slowest = 0;
+  for (const Answer& answer : *answers) slowest = std::max(slowest, answer.elapsed_ns);
+  return static_cast<double>(slowest) / 1e9;
+}
+
+// Both sides' milliseconds for the same bytes.
+Status measure_pair(Cluster& cluster, std::uint32_t slots, std::uint32_t chunk, PairedSamples& samples) {
+  const double bytes = double{1} * slots * chunk;
+  std::vector<double> ours;
+  std::vector<double> bare;
   for (std::uint32_t i = 0; i < kStreams; ++i) {
-    const auto answers = cluster.order({Verb::loop, 0, 0, slots, 0});
-    if (!answers) return fail(answers.error());
-    std::int64_t slowest = 0;
-    for (const Answer& answer : *answers) slowest = std::max(slowest, answer.elapsed_ns);
-    seconds.push_back(static_cast<double>(slowest) / 1e9);
+    const auto seconds = stream_seconds(cluster, slots);
+    if (!seconds) return seconds.error();
+    ours.push_back(*seconds * 1e3);
+    const auto speed = bare_writes_gb_s(chunk, kMegabytes, kInFlight);
+    if (!speed) return speed.error();
+    bare.push_back(bytes / *speed / 1e6);
   }
-  return median(seconds);
+  return samples.add(median(ours), median(bare));
 }
 
 Status measure_pairs(const CompareRun& run, PairedSamples& samples) {
@@ -47,19 +59,10 @@ Status measure_pairs(const CompareRun& run, PairedSamples& samples) {
   if (const auto opened = (*cluster)->order({Verb::open_group, 0, 0, 0, 0}); !opened) return opened.error();
   const std::uint32_t chunk = wire_slot_bytes(work);
   const std::uint32_t slots = (kMegabytes << 20) / chunk / kRings * kRings;  // whole rounds over the rings
-  if (const auto warm = product_seconds(**cluster, slots); !warm) return warm.error();
+  if (const auto warm = stream_seconds(**cluster, slots); !warm) return warm.error();
   for (std::uint32_t pair = 0; pair < run.pairs; ++pair) {
     run.progress("wire", pair, run.pairs);
-    const auto seconds = product_seconds(**cluster, slots);
-    if (!seconds) return seconds.error();
-    const auto peer = run_peer("fabric_loop", {"--chunk", std::to_string(chunk), "--megabytes",
-                                               std::to_string(kMegabytes), "--window", std::to_string(kInFlight),
-                                               "--repetitions", std::to_string(kStreams), "--trips", "100", "--json"});
-    if (!peer) return peer.error();
-    const double bytes = double{1} * slots * chunk;
-    // Times for the same bytes, in milliseconds.
-    Status added = samples.add(*seconds * 1e3, bytes / ((*peer)["gb_s"].get<double>() * 1e9) * 1e3);
-    if (!added.ok()) return added;
+    if (Status added = measure_pair(**cluster, slots, chunk, samples); !added.ok()) return added;
   }
   return {};
 }
