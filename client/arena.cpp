@@ -85,6 +85,15 @@ Result<void> Arena::take_back(const void* data) {
 
 bool Arena::find(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const {
   const std::lock_guard lock(mutex_);
+  return find_locked(data, bytes, ref);
+}
+
+bool Arena::find_output(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const {
+  const std::lock_guard lock(mutex_);
+  return find_locked(data, bytes, ref) && segments_[ref.segment()].kind == ipc::SegmentKind::receive;
+}
+
+bool Arena::find_locked(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const {
   const auto* const at = static_cast<const std::byte*>(data);
   for (std::size_t id = 0; id < segments_.size(); ++id) {
     const ipc::Segment& memory = segments_[id].memory;
@@ -95,12 +104,6 @@ bool Arena::find(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const
     return true;
   }
   return false;
-}
-
-bool Arena::find_output(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const {
-  if (!find(data, bytes, ref)) return false;
-  const std::lock_guard lock(mutex_);
-  return segments_[ref.segment()].kind == ipc::SegmentKind::receive;
 }
 
 std::byte* Arena::resolve(ipc::SpanRef ref, std::uint64_t bytes) const {

@@ -63,6 +63,7 @@ class Arena {
     ipc::Segment memory;
   };
 
+  bool find_locked(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const;
   Result<void> grow(ipc::SegmentKind kind, std::uint64_t bytes);
   bool take(ipc::SegmentKind kind, std::uint64_t bytes, Piece& out);
   void put(const Block& block);

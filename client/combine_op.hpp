@@ -23,8 +23,8 @@ struct CombineRequest {
 
 class CombineOp final : public Op {
  public:
-  CombineOp(std::shared_ptr<Handle> handle, CombineRequest request, ipc::Deadline deadline)
-      : Op(ipc::OpKind::combine, deadline), handle_(std::move(handle)), request_(request) {}
+  CombineOp(std::shared_ptr<Handle> handle, CombineRequest request, Call call)
+      : Op(ipc::OpKind::combine, call), handle_(std::move(handle)), request_(request) {}
 
   Result<void> prepare(GroupContext& group) override;
   Result<kernels::Step> step(GroupContext& group, const Op* prior) override;

@@ -9,11 +9,8 @@ namespace railhead::client {
 
 using kernels::Step;
 
-DispatchOp::DispatchOp(std::shared_ptr<Handle> handle, DispatchRequest request, ipc::Deadline deadline)
-    : Op(ipc::OpKind::dispatch, deadline),
-      handle_(std::move(handle)),
-      request_(request),
-      may_run_(!request.plan_only) {}
+DispatchOp::DispatchOp(std::shared_ptr<Handle> handle, DispatchRequest request, Call call)
+    : Op(ipc::OpKind::dispatch, call), handle_(std::move(handle)), request_(request), may_run_(!request.plan_only) {}
 
 std::uint64_t DispatchOp::meta_bytes(std::uint64_t rows) const {
   return kernels::RowMeta(rows, handle_->route.topk, request_.side_bytes, handle_->route.layout).bytes();

@@ -26,7 +26,7 @@ struct DispatchRequest {
 class DispatchOp final : public Op {
  public:
   // The handle's plan is built (or kept, for a cached dispatch).
-  DispatchOp(std::shared_ptr<Handle> handle, DispatchRequest request, ipc::Deadline deadline);
+  DispatchOp(std::shared_ptr<Handle> handle, DispatchRequest request, Call call);
 
   Result<void> prepare(GroupContext& group) override;
   void admit(std::uint64_t number) override;

@@ -50,6 +50,7 @@ Status Engine::start(const std::shared_ptr<Op>& op) {
       return {Code::timeout, "no room for another operation: " + std::to_string(group_.shape.params().depth) +
                                  " are in flight (the group's depth) and none completed in time"};
     }
+    op->waited_for_room();
     lock.lock();
   }
   if (!end_.ok()) return end_;

@@ -12,6 +12,7 @@ namespace railhead::client {
 namespace {
 
 constexpr Milliseconds kDefaultOpTimeout = 1'800'000;
+constexpr Milliseconds kForever = Milliseconds{1000} * 86400 * 365 * 100;  // a sum with the clock still fits
 
 }  // namespace
 
@@ -124,9 +125,12 @@ void Group::close() {
   (void)session_->link().leave(member_);
 }
 
-ipc::Deadline Group::op_deadline() const {
-  return op_timeout_ == UINT64_MAX ? ipc::Deadline::never()
-                                   : ipc::Deadline::after(std::chrono::milliseconds(op_timeout_));
+// One look at the clock for both: a look is a fiftieth of a one-token operation.
+Call Group::called_now() const {
+  const std::uint64_t now = ipc::steady_ns();
+  if (op_timeout_ >= kForever) return {now, ipc::Deadline::never()};
+  return {now, ipc::Deadline(ipc::Deadline::Clock::time_point(std::chrono::nanoseconds(now)) +
+                             std::chrono::milliseconds(op_timeout_))};
 }
 
 Status Group::refuse(const Status& reason) {
@@ -174,7 +178,7 @@ Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args
     }
   }
   input->request.plan_only = plan_only;
-  auto op = std::make_shared<DispatchOp>(handle, input->request, op_deadline());
+  auto op = std::make_shared<DispatchOp>(handle, input->request, called_now());
   {
     // Before the start: a peer may release this handle with its own header of this very operation.
     const std::lock_guard lock(handles_mutex_);
@@ -204,7 +208,7 @@ Result<std::shared_ptr<Op>> Group::combine(const rh_combine_args& args, const st
   if (const Status usable = routing_usable(*handle); !usable.ok()) return fail(refuse(usable));
   auto request = combine_input(*context_, args, *handle);
   if (!request) return fail(refuse(request.error()));
-  auto op = std::make_shared<CombineOp>(handle, *request, op_deadline());
+  auto op = std::make_shared<CombineOp>(handle, *request, called_now());
   if (Status started = engine_->start(op); !started.ok()) {
     return fail(engine_->status().ok() ? refuse(started) : started);
   }

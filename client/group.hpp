@@ -55,7 +55,7 @@ class Group {
   // The routing of this handle can be used again: its dispatch is complete and no rank released it.
   Status routing_usable(const Handle& handle);
   Status handles_full();
-  [[nodiscard]] ipc::Deadline op_deadline() const;
+  [[nodiscard]] Call called_now() const;
 
   std::shared_ptr<Session> session_;
   std::uint32_t member_;

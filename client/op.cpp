@@ -23,11 +23,11 @@ const char* op_name(ipc::OpKind kind) noexcept {
 
 void Op::admit(std::uint64_t number) {
   number_ = number;
-  times_.called_ns = ipc::steady_ns();
 }
 
 void Op::conclude(const Status& result) noexcept {
   times_.done_ns = ipc::steady_ns();
+  times_.headers_ns = std::min(times_.headers_ns, times_.done_ns);  // others wrote it
   try {
     result_ = result;
   } catch (const std::bad_alloc&) {
@@ -104,14 +104,13 @@ Result<bool> Op::collect(GroupContext& group) {
     rows_[r] = row;
     --missing_;
     if (group.shape.domain_of(r) == group.domain) --locals_missing_;
-    if (row.header->called_ns >= last_called_ns_) {
-      last_called_ns_ = row.header->called_ns;
+    if (row.header->called_ns >= times_.headers_ns) {
+      times_.headers_ns = row.header->called_ns;
       times_.last_rank = static_cast<std::int32_t>(r);
     }
     const std::uint32_t releases = std::min<std::uint32_t>(row.header->release_count, kReleasesPerHeader);
     for (std::uint32_t i = 0; i < releases; ++i) group.released(row.header->releases[i], r);
   }
-  if (missing_ == 0) times_.headers_ns = ipc::steady_ns();
   return missing_ == 0;
 }
 

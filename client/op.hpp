@@ -28,14 +28,20 @@ struct Waiting {
 
 struct OpTimes {
   std::uint64_t called_ns = 0;
-  std::uint64_t headers_ns = 0;
+  std::uint64_t headers_ns = 0;  // the last rank's call, or the arrival of its header on this host
   std::uint64_t done_ns = 0;
   std::int32_t last_rank = -1;
 };
 
+// When the application called, and until when the operation may take.
+struct Call {
+  std::uint64_t at_ns = 0;  // ipc::steady_ns()
+  ipc::Deadline deadline = ipc::Deadline::never();
+};
+
 class Op {
  public:
-  Op(ipc::OpKind kind, ipc::Deadline deadline) : kind_(kind), deadline_(deadline) {}
+  Op(ipc::OpKind kind, Call call) : kind_(kind), deadline_(call.deadline), times_{.called_ns = call.at_ns} {}
   virtual ~Op() = default;
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
@@ -60,8 +66,9 @@ class Op {
   [[nodiscard]] ipc::Deadline deadline() const noexcept { return deadline_; }
   [[nodiscard]] const OpTimes& times() const noexcept { return times_; }
 
-  // The engine's: number at admission, result at the end.
+  // The engine's: number at admission, result at the end. The wait for room among older operations is none for others.
   virtual void admit(std::uint64_t number);
+  void waited_for_room() { times_.called_ns = ipc::steady_ns(); }
   void conclude(const Status& result) noexcept;
   void finish_once(GroupContext& group);
   [[nodiscard]] bool concluded() const noexcept { return concluded_; }
@@ -100,7 +107,6 @@ class Op {
   std::vector<ipc::GroupSegment::Row> rows_;
   std::uint32_t missing_ = 0;
   std::uint32_t locals_missing_ = 0;
-  std::uint64_t last_called_ns_ = 0;
 };
 
 const char* op_name(ipc::OpKind kind) noexcept;
