@@ -188,9 +188,9 @@ rh_status rh_event_wait(rh_event* event, uint64_t timeout_ms) {
                               : railhead::ipc::Deadline::after(std::chrono::milliseconds(timeout_ms));
     Engine& engine = entry->group->engine();
     if (!engine.wait(deadline, [&] { return settled(*entry); })) {
-      return report(Status(Code::timeout, "the operation (op " + std::to_string(entry->op->number()) +
-                                              ") is not complete after " + std::to_string(timeout_ms) +
-                                              " ms; the event still stands"));
+      return report(Status(Code::in_progress, "the operation (op " + std::to_string(entry->op->number()) +
+                                                  ") is not complete after " + std::to_string(timeout_ms) +
+                                                  " ms; the event still stands"));
     }
     process().events.take(event);
     return report(settle(entry->group, *entry));

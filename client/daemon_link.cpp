@@ -82,6 +82,7 @@ class Link final : public DaemonLink {
   Result<void> add_segment(std::uint32_t member, const SegmentOffer& segment) override;
   Result<PeerSegment> peer_segment(std::uint32_t member, std::uint32_t rank, std::uint8_t id) override;
   void abort(std::uint32_t member, const Status& reason) override;
+  void refused(std::uint32_t member, std::uint64_t op, bool planned, const std::string& reason) override;
   Result<void> leave(std::uint32_t member) override;
 
   [[nodiscard]] bool alive() const override {
@@ -240,6 +241,7 @@ Result<JoinResult> Link::join(const std::vector<std::uint8_t>& id, std::uint32_t
       JoinResult out;
       out.member = c.next_member++;
       out.map.epoch = response.getEpoch();
+      out.name = response.getName().cStr();
       for (const auto domain : response.getDomainOfRank()) out.map.domain_of_rank.push_back(domain);
       out.proxy = response.getProxy();
       c.members.emplace(out.member, response.getMember());
@@ -300,6 +302,17 @@ void Link::abort(std::uint32_t member, const Status& reason) {
     auto request = c.members.at(member).abortRequest();
     request.setCode(static_cast<std::uint16_t>(reason.code()));
     request.setReason(reason.message());
+    request.send().ignoreResult().detach([](kj::Exception&&) {});
+    return Result<void>();
+  });
+}
+
+void Link::refused(std::uint32_t member, std::uint64_t op, bool planned, const std::string& reason) {
+  (void)call<void>(kCallTimeout, [&](Connection& c) -> kj::Promise<Result<void>> {
+    auto request = c.members.at(member).refusedRequest();
+    request.setOp(op);
+    request.setPlanned(planned);
+    request.setReason(reason);
     request.send().ignoreResult().detach([](kj::Exception&&) {});
     return Result<void>();
   });

@@ -28,6 +28,7 @@ struct JoinResult {
   std::uint32_t member = 0;  // names this membership in later calls
   ipc::GroupMap map;
   std::uint32_t proxy = 0;  // whose bell to ring
+  std::string name;         // of the group, as epctl and the logs have it
 };
 
 struct SegmentOffer {
@@ -63,6 +64,8 @@ class DaemonLink {
   virtual Result<PeerSegment> peer_segment(std::uint32_t member, std::uint32_t rank, std::uint8_t id) = 0;
   // Sent without waiting for the answer.
   virtual void abort(std::uint32_t member, const Status& reason) = 0;
+  // For operators alone: nothing is lost when it cannot be said.
+  virtual void refused(std::uint32_t member, std::uint64_t op, bool planned, const std::string& reason) = 0;
   virtual Result<void> leave(std::uint32_t member) = 0;
 
   // From the daemon page and the socket; cheap.

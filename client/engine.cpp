@@ -236,7 +236,6 @@ bool Engine::complete_front_locked() {
   ipc::store_relaxed(live.operations, op->number());
   ipc::store_relaxed(live.rows, live.rows + op->rows());
   ipc::store_relaxed(live.rail_bytes, sent);
-  ipc::store_relaxed(live.refused_op, std::uint64_t{0});
   return true;
 }
 
@@ -279,8 +278,9 @@ Status Engine::poison_status() const {
 
 Status Engine::late(const Op& op) const {
   const Waiting w = op.waiting(group_);
-  std::string text = "rank " + std::to_string(group_.rank) + " gave up on " + op_name(op.kind()) + " op " +
-                     std::to_string(op.number()) + " at its deadline: in phase " + ipc::phase_name(w.phase);
+  std::string text = "group " + group_.name + ": rank " + std::to_string(group_.rank) + " gave up on " +
+                     op_name(op.kind()) + " op " + std::to_string(op.number()) + " at its deadline: in phase " +
+                     ipc::phase_name(w.phase);
   if (w.peer != ipc::Poison::kNoRank) text += ", waiting for rank " + std::to_string(w.peer);
   text +=
       ", got " + std::to_string(w.got) + " of " + std::to_string(w.of) + "; look at that rank, or raise op_timeout_ms";
@@ -309,9 +309,9 @@ std::uint64_t Engine::waits_for_caller() {
   return found == in_flight_.end() ? 0 : (*found)->number();
 }
 
-void Engine::note_refusal() {
+std::uint64_t Engine::next_number() {
   const std::lock_guard lock(mutex_);
-  ipc::store_relaxed(group_.words.live(group_.local).refused_op, next_op_);  // relaxed: for diagnostics
+  return next_op_;
 }
 
 Status Engine::status() {

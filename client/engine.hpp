@@ -54,8 +54,8 @@ class Engine {
 
   // Number of the oldest operation in flight that nothing but another call of the application can move; 0: none.
   [[nodiscard]] std::uint64_t waits_for_caller();
-  // A refused call, for `why`: this rank did not make the next operation.
-  void note_refusal();
+  // What the next operation will be called.
+  [[nodiscard]] std::uint64_t next_number();
   // The reason the group ended, or ok.
   [[nodiscard]] Status status();
   [[nodiscard]] std::uint64_t completed();

@@ -39,6 +39,7 @@ Result<void> Group::set_up(const JoinResult& joined, const rh_group_config& conf
   context_.reset(new GroupContext{// NOLINT(modernize-make-unique): make_unique takes no braces
                                   std::move(shape),
                                   std::move(*experts),
+                                  joined.name,
                                   config.rank,
                                   domain,
                                   local,
@@ -133,8 +134,8 @@ Call Group::called_now() const {
                              std::chrono::milliseconds(op_timeout_))};
 }
 
-Status Group::refuse(const Status& reason) {
-  engine_->note_refusal();
+Status Group::refuse(const Status& reason, std::uint64_t planned) {
+  session_->link().refused(member_, planned != 0 ? planned : engine_->next_number(), planned != 0, reason.message());
   const std::string text = "rank " + std::to_string(context_->rank) + ": the call did not happen: " + reason.message();
   if (context_->shape.params().abort_on_refusal) {
     session_->link().abort(
@@ -236,7 +237,7 @@ Status Group::may_block() {
 }
 
 Result<void> Group::run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows) {
-  if (out != nullptr && out_rows > UINT32_MAX) return fail(refuse(too_many_rows(out_rows)));
+  if (out != nullptr && out_rows > UINT32_MAX) return fail(refuse(too_many_rows(out_rows), op->number()));
   auto done = engine_->locked([&]() -> Result<void> {
     if (out != nullptr && out_rows < op->output_rows()) {
       return fail(Code::limit_exceeded, "out holds " + std::to_string(out_rows) + " rows, this rank receives " +
@@ -246,6 +247,7 @@ Result<void> Group::run(const std::shared_ptr<DispatchOp>& op, void* out, std::u
     op->run(out, out_rows);
     return {};
   });
+  if (!done) return fail(refuse(done.error(), op->number()));
   engine_->nudge();
   return done;
 }

@@ -31,7 +31,7 @@ class Group {
   Result<std::shared_ptr<Op>> combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle);
   // A call on this group that did not happen: notes it for `why`, ends the group where it was asked for. Returns what
   // to tell the caller.
-  Status refuse(const Status& reason);
+  Status refuse(const Status& reason, std::uint64_t planned = 0);
   // The planned dispatch of this handle, or invalid_usage.
   Result<std::shared_ptr<DispatchOp>> planned(const std::shared_ptr<Handle>& handle);
   // A blocking call would wait for itself: an earlier planned dispatch of this rank was not run yet.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "client/arena.hpp"
 #include "client/peer_arenas.hpp"
@@ -18,6 +19,7 @@ namespace railhead::client {
 struct GroupContext {
   ipc::GroupShape shape;
   kernels::ExpertMap experts;
+  std::string name;  // as epctl and the daemon's log have it
   std::uint32_t rank;
   std::uint16_t domain;
   std::uint32_t local;  // position in the domain

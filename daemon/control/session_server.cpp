@@ -95,6 +95,12 @@ class MemberServer final : public schema::Member::Server {
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> refused(RefusedContext context) override {
+    const auto params = context.getParams();
+    group_->refused({rank_, params.getOp(), params.getPlanned(), params.getReason().cStr()});
+    return kj::READY_NOW;
+  }
+
   kj::Promise<void> leave(LeaveContext) override {
     group_->leave(rank_);
     std::erase_if(session_->memberships, [&](const auto& m) { return m.first == group_ && m.second == rank_; });
@@ -241,6 +247,7 @@ class SessionServer final : public schema::Session::Server {
               std::uint32_t rank) {
     out.setMember(kj::heap<MemberServer>(plane_, session_, group, rank));
     out.setEpoch(mapped.epoch);
+    out.setName(short_name(group->id().key));
     auto list = out.initDomainOfRank(static_cast<capnp::uint>(mapped.domain_of_rank.size()));
     for (capnp::uint i = 0; i < list.size(); ++i) list.set(i, mapped.domain_of_rank[i]);
     out.setProxy(plane_.groups->proxy_of(group->id().key));

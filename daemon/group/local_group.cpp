@@ -20,6 +20,12 @@ std::optional<std::uint16_t> find_host(const std::vector<DaemonEntry>& daemons, 
   return std::nullopt;
 }
 
+// A refused call's sentence, as it is kept and passed on.
+void shorten(std::string& reason) {
+  constexpr std::size_t kMost = 400;
+  reason.resize(std::min(reason.size(), kMost));
+}
+
 std::uint64_t whole_pages(std::uint64_t bytes) {
   return ipc::align_up(bytes, std::uint64_t{ipc::page_bytes()});
 }
@@ -123,6 +129,8 @@ void LocalGroup::on_message(const mesh::HostId& from, GroupMessage message) {
     if (left->rank >= params_.ranks || shape_->domain_of(left->rank) != *domain) return;
     if (state_ == State::wiring) early_ends_.emplace_back(*domain, *left);
     on_left(*left);
+  } else if (auto* call = std::get_if<RefusedCallMessage>(&message.body); call != nullptr && domain) {
+    if (call->rank < params_.ranks && shape_->domain_of(call->rank) == *domain) note_refused(std::move(*call));
   } else if (auto* quiesced = std::get_if<QuiescedMessage>(&message.body); quiesced != nullptr && domain) {
     if (rails_in_use_) around_.proxy->peer_quiesced(id_.key, *domain, std::move(quiesced->posted));
   }
@@ -178,6 +186,34 @@ void LocalGroup::let_go_links() {
   for (std::size_t d = 0; d < daemons_.size(); ++d) {
     if (d != domain_) around_.retain(daemons_[d], false);
   }
+}
+
+void LocalGroup::refused(RefusedCallMessage call) {
+  if (state_ != State::running) return;
+  shorten(call.reason);
+  const auto last = refused_calls_.find(call.rank);
+  if (last != refused_calls_.end() && last->second == call) return;  // a loop that makes the same call over and over
+  to_others([&] { return GroupMessage{id_.key, call}; });
+  note_refused(std::move(call));
+}
+
+void LocalGroup::note_refused(RefusedCallMessage call) {
+  if (state_ != State::running) return;
+  shorten(call.reason);
+  refused_calls_[call.rank] = std::move(call);
+}
+
+std::vector<RefusedCallMessage> LocalGroup::refused_calls() const {
+  std::vector<RefusedCallMessage> out;
+  if (state_ != State::running) return out;
+  for (const auto& [rank, call] : refused_calls_) {
+    const bool made_since = !call.planned && segment_.header(rank, call.op).header != nullptr;
+    const bool complete = std::any_of(members_.begin(), members_.end(), [&, op = call.op](const auto& member) {
+      return segment_.completed(shape_->local_of(member.first)) >= op;
+    });
+    if (!made_since && !complete) out.push_back(call);
+  }
+  return out;
 }
 
 void LocalGroup::on_refused(const Status& reason) {

@@ -83,6 +83,8 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   Result<const SharedSegment*> peer_segment(std::uint32_t asking, std::uint32_t rank, std::uint8_t id) const;
   void leave(std::uint32_t rank);
   void abort(std::uint32_t rank, const Status& reason);
+  // A call of this rank did not happen; the others wait for it.
+  void refused(RefusedCallMessage call);
   // The process of a rank has ended (or was evicted): `how` completes "rank 2 (pid 41) ...".
   void lost(std::uint32_t rank, const std::string& how);
   // Its pidfd has fired: nothing of it writes any more.
@@ -113,6 +115,8 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   [[nodiscard]] std::uint16_t domain() const { return domain_; }
   [[nodiscard]] const std::vector<std::uint32_t>& missing() const { return missing_; }
   [[nodiscard]] const std::vector<DaemonEntry>& daemons() const { return daemons_; }
+  // The newest refused call of each rank that has not been made good since.
+  [[nodiscard]] std::vector<RefusedCallMessage> refused_calls() const;
   [[nodiscard]] std::uint64_t control_bytes() const;
   // No local rank is left, nothing is mapped and nobody looks at the control words: may be forgotten.
   [[nodiscard]] bool empty() const;
@@ -146,6 +150,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   // making
   void on_map(const MapMessage& map);
   void on_refused(const Status& reason);
+  void note_refused(RefusedCallMessage call);
   void on_commit();
   void enter(State state) {
     state_ = state;
@@ -225,6 +230,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   ipc::Poison poison_;               // as the ranks were told; code ok = not yet
   std::vector<bool> has_left_;       // by rank; the words that say so belong to the ranks, too
   std::optional<LeftMessage> left_;  // the first rank that left; `completed` is the latest of all
+  std::map<std::uint32_t, RefusedCallMessage> refused_calls_;  // by rank
   bool drain_rails_ = false;
   std::vector<bool> domain_lost_;
 };

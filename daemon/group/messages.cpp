@@ -98,6 +98,13 @@ void put(schema::MeshMessage::Builder out, const LeftMessage& m) {
   left.setCompleted(m.completed);
   left.setReason(m.reason);
 }
+void put(schema::MeshMessage::Builder out, const RefusedCallMessage& m) {
+  auto refused = out.initRefusedCall();
+  refused.setRank(m.rank);
+  refused.setOp(m.op);
+  refused.setPlanned(m.planned);
+  refused.setReason(m.reason);
+}
 void put(schema::MeshMessage::Builder out, const QuiescedMessage& m) {
   auto posted = out.initQuiesced().initPosted(static_cast<capnp::uint>(m.posted.size()));
   for (capnp::uint i = 0; i < posted.size(); ++i) {
@@ -170,6 +177,12 @@ void get(schema::MeshMessage::Reader in, GroupMessage& out) {
     case schema::MeshMessage::LEFT: {
       const auto left = in.getLeft();
       out.body = LeftMessage{left.getRank(), left.getCompleted(), left.getReason().cStr()};
+      return;
+    }
+    case schema::MeshMessage::REFUSED_CALL: {
+      const auto refused = in.getRefusedCall();
+      out.body =
+          RefusedCallMessage{refused.getRank(), refused.getOp(), refused.getPlanned(), refused.getReason().cStr()};
       return;
     }
     case schema::MeshMessage::QUIESCED: {

@@ -59,6 +59,14 @@ struct LeftMessage {
   std::uint64_t completed = 0;
   std::string reason;
 };
+struct RefusedCallMessage {
+  std::uint32_t rank = 0;
+  std::uint64_t op = 0;  // the number that the call would have had
+  bool planned = false;  // the operation is published, its run was refused
+  std::string reason;
+
+  bool operator==(const RefusedCallMessage&) const = default;
+};
 struct QuiescedMessage {
   std::vector<std::pair<std::uint16_t, std::uint64_t>> posted;  // (receiver's ring number, slots)
 };
@@ -66,7 +74,7 @@ struct QuiescedMessage {
 struct GroupMessage {
   GroupKey group{};
   std::variant<JoinMessage, WithdrawMessage, RefusedMessage, MissingMessage, MapMessage, WireMessage, WiredMessage,
-               CommitMessage, FrozenMessage, LeftMessage, QuiescedMessage, AttachingMessage>
+               CommitMessage, FrozenMessage, LeftMessage, QuiescedMessage, AttachingMessage, RefusedCallMessage>
       body;
 };
 

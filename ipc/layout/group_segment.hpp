@@ -26,11 +26,10 @@ struct alignas(128) LiveWords {
   std::uint64_t waiting_op;
   std::uint64_t waiting_for;  // WaitPhase 8 | peer rank 16 | got 20 | of 20
   std::uint64_t waiting_since_ns;
-  std::uint64_t refused_op;  // number that a refused call would have had; 0 = none
-  std::uint64_t rows;        // totals since the epoch began: rows received, bytes sent over the rail, operations
+  std::uint64_t rows;  // totals since the epoch began: rows received, bytes sent over the rail, operations
   std::uint64_t rail_bytes;
   std::uint64_t operations;
-  std::uint64_t reserved2;
+  std::uint64_t reserved2[2];
 };
 static_assert(sizeof(LiveWords) == 128);
 

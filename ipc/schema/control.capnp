@@ -60,7 +60,7 @@ interface Session {
   uniqueId @0 () -> (error :Error, id :Data);
   # Waits until every rank has joined. deadlineMs 0 = the daemon's own limit. Dropping the call leaves the group.
   join @1 (id :Data, rank :UInt32, params :GroupParams, deadlineMs :UInt64)
-      -> (error :Error, member :Member, epoch :UInt32, domainOfRank :List(UInt16), proxy :UInt32);
+      -> (error :Error, member :Member, epoch :UInt32, domainOfRank :List(UInt16), proxy :UInt32, name :Text);
 }
 
 struct Segment {
@@ -84,6 +84,9 @@ interface Member {
   abort @3 (code :UInt16, reason :Text) -> (error :Error);
   # This rank will publish nothing more; others go on up to its last operation.
   leave @4 () -> (error :Error);
+  # A call of this rank did not happen, for `why` on every host: op is the number it would have had, or, for a run that was
+  # refused, that of the planned operation.
+  refused @5 (op :UInt64, planned :Bool, reason :Text) -> ();
 }
 
 interface Admin {

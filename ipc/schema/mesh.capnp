@@ -21,6 +21,7 @@ struct MeshMessage {
     left @10 :Left;           # daemon -> daemons: a rank left or ended between operations
     quiesced @11 :Quiesced;   # daemon -> daemon: nothing more will be posted; how much was
     attaching @12 :Missing;   # participant -> coordinator: which of its ranks have not attached their memory yet
+    refusedCall @13 :RefusedCall;  # daemon -> daemons: a call of a rank did not happen (for `why` and logs)
   }
 }
 
@@ -86,6 +87,13 @@ struct Left {
   rank @0 :UInt32;
   completed @1 :UInt64;
   reason @2 :Text;
+}
+
+struct RefusedCall {
+  rank @0 :UInt32;
+  op @1 :UInt64;
+  planned @2 :Bool;     # the operation is published, its run was refused
+  reason @3 :Text;
 }
 
 struct Quiesced {

@@ -65,9 +65,29 @@ TEST_P(Input, ARefusedCallShowsInWhyAndTheCorrectedOneWorks) {
   const Reply refused = world_.rank(1).ask("refused");
   EXPECT_EQ(refused.status, "invalid_argument");
   EXPECT_THAT(refused.text, HasSubstr("the call did not happen"));
-  const Json why = world_.why(1 % GetParam(), [](const Json& w) { return w.value("refused_op", 0) == 3; });
-  EXPECT_EQ(why.value("rank", -1), 1);
-  EXPECT_THAT(why.value("text", ""), HasSubstr("rank 1 refused its call of op 3"));
+  for (std::uint32_t h = 0; h < GetParam(); ++h) {  // also where the rank that refused does not live
+    const Json why = world_.why(h, [](const Json& w) { return w.value("refused_op", 0) == 3; });
+    EXPECT_EQ(why.value("rank", -1), 1);
+    EXPECT_THAT(why.value("text", ""), HasSubstr("rank 1 refused its call of op 3 and has not made it again: "));
+    EXPECT_THAT(why.value("text", ""), HasSubstr("expert"));
+  }
+  ASSERT_EQ(world_.rank(1).ask("round").status, "ok");
+  for (const Reply& reply : world_.replies({0, 2})) EXPECT_EQ(reply.status, "ok") << reply.text;
+  const Json after = world_.host(0).snapshot("why");
+  for (const Json& wait : after["waits"]) EXPECT_FALSE(wait.contains("refused_op")) << wait;
+}
+
+TEST_P(Input, ARefusalStaysInWhyWhenAnOlderOperationCompletes) {
+  populate(3);
+  world_.expect_good(world_.everybody(), "plan");
+  const Reply refused = world_.rank(1).ask("refused");
+  EXPECT_THAT(refused.text, HasSubstr("the call did not happen"));
+  world_.expect_good(world_.everybody(), "run");
+  world_.send({0, 2}, "round");
+  for (std::uint32_t h = 0; h < GetParam(); ++h) {
+    const Json why = world_.why(h, [](const Json& w) { return w.value("refused_op", 0) != 0; });
+    EXPECT_THAT(why.value("text", ""), HasSubstr("rank 1 refused its call of op 2"));
+  }
   ASSERT_EQ(world_.rank(1).ask("round").status, "ok");
   for (const Reply& reply : world_.replies({0, 2})) EXPECT_EQ(reply.status, "ok") << reply.text;
 }

@@ -254,8 +254,8 @@ RH_API rh_status rh_combine(rh_group* group, const rh_combine_args* args, rh_eve
 
 /* ---- events ---- */
 
-/* Waits; RH_TIMEOUT leaves the event as it is, any other result is the operation's and frees the event.
- * timeout_ms UINT64_MAX = the operation's own deadline. */
+/* Waits; RH_IN_PROGRESS after timeout_ms leaves the event as it is, any other result is the operation's (RH_TIMEOUT: it
+ * reached its own deadline) and frees the event. timeout_ms UINT64_MAX = until the operation ends. */
 RH_API rh_status rh_event_wait(rh_event* event, uint64_t timeout_ms);
 /* RH_IN_PROGRESS, or the operation's result, which frees the event. */
 RH_API rh_status rh_event_test(rh_event* event);

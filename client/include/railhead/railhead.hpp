@@ -103,16 +103,17 @@ class Event {
   // False when it is not complete by then.
   bool wait_for(std::chrono::milliseconds time) {
     if (event_ == nullptr) return true;
-    return settle(rh_event_wait(event_, static_cast<std::uint64_t>(time.count())), RH_TIMEOUT);
+    const auto ms = time.count() < 0 ? 0 : static_cast<std::uint64_t>(time.count());
+    return settle(rh_event_wait(event_, ms));
   }
   bool test() {
     if (event_ == nullptr) return true;
-    return settle(rh_event_test(event_), RH_IN_PROGRESS);
+    return settle(rh_event_test(event_));
   }
 
  private:
-  bool settle(rh_status status, rh_status pending) {
-    if (status == pending) return false;
+  bool settle(rh_status status) {
+    if (status == RH_IN_PROGRESS) return false;
     event_ = nullptr;
     check(status);
     return true;
