@@ -187,6 +187,9 @@ Result<void> Epd::start_mesh() {
   handlers.on_refused = [this](const Status& reason) {
     log_.failure(log::Level::warning, "mesh: turned away", reason);
   };
+  handlers.on_failed = [this](const Status& reason) {
+    post([reason](ControlThread& c) { c.trouble("no other daemon can be reached any more: " + reason.message()); });
+  };
   auto started = mesh::Mesh::start(std::move(config), std::move(handlers));
   if (!started) return fail(started.error());
   mesh_ = std::move(*started);
@@ -203,7 +206,11 @@ Result<void> Epd::start_control() {
   }
   log_.info("ready: socket " + options_.config.socket + ", mesh " + mesh_->endpoint() + ", host " + host_.hex() +
             ", version " + std::string(ipc::build_string()));
-  ::sd_notify(0, "READY=1");
+  if (const int said = ::sd_notify(0, "READY=1"); said < 0) {
+    const Status failed = system_status("sd_notify", -said);
+    log_.failure(log::Level::warning, "systemd was not told that the daemon is ready, and will take it for failed",
+                 failed);
+  }
   return {};
 }
 

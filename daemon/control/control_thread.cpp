@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "daemon/control/connection.hpp"
+#include "daemon/control/listener.hpp"
 #include "daemon/control/snapshot.hpp"
 #include "daemon/control/waits.hpp"
 
@@ -46,7 +48,12 @@ Credentials credentials_of(kj::PeerIdentity& identity) {
 }  // namespace
 
 ControlThread::ControlThread(ControlParts parts, kj::AsyncIoContext& io)
-    : parts_(std::move(parts)), io_(io), last_session_(Clock::now()), tasks_(*this) {
+    : parts_(std::move(parts)),
+      io_(io),
+      socket_(parts_.config->socket),
+      owns_socket_(::sd_listen_fds(0) <= 0),
+      last_session_(Clock::now()),
+      tasks_(*this) {
   Mailbox* const mailbox = parts_.mailbox;
   sessions_ = std::make_unique<SessionTable>(static_cast<std::size_t>(parts_.config->limits.sessions),
                                              [this, mailbox](std::uint64_t id, ipc::Life how) {
@@ -62,13 +69,7 @@ ControlThread::ControlThread(ControlParts parts, kj::AsyncIoContext& io)
   around.mesh_send = [this](const DaemonEntry& to, const GroupMessage& message) {
     return parts_.mesh->send({to.endpoint, to.host}, encode(message));
   };
-  around.retain = [this](const DaemonEntry& peer, bool wanted) {
-    if (wanted) {
-      (void)parts_.mesh->retain({peer.endpoint, peer.host});
-    } else {
-      (void)parts_.mesh->release(peer.host);
-    }
-  };
+  around.retain = [this](const DaemonEntry& peer, bool wanted) { retain(peer, wanted); };
   around.after = [this](std::chrono::milliseconds delay, std::function<void()> task) { after(delay, std::move(task)); };
   around.changed = [] {};
   groups_ = std::make_unique<GroupRegistry>(std::move(around));
@@ -82,7 +83,7 @@ ControlThread::ControlThread(ControlParts parts, kj::AsyncIoContext& io)
   plane_.groups = groups_.get();
   plane_.page_fd = parts_.page_fd;
   for (const Proxy* const proxy : parts_.proxies) plane_.bells.push_back(proxy->bell());
-  plane_.accepting = [this] { return !stopping_; };
+  plane_.accepting = [this] { return drain_ ? refusal(*drain_) : Status(); };
   plane_.opened = [this](const std::shared_ptr<Session>& session) { session_opened(session); };
   plane_.hung_up = [this](const std::shared_ptr<Session>& session) {
     // A clean close released the liveness word first: the library has stopped stepping, nothing of it writes any more.
@@ -195,6 +196,23 @@ void ControlThread::mesh_down(const mesh::HostId& peer, const Status& reason) {
   groups_->on_peer_lost(peer, reason);
 }
 
+void ControlThread::retain(const DaemonEntry& peer, bool wanted) {
+  if (!wanted) {
+    // Fails only when the mesh has stopped: no link is left to let go.
+    (void)parts_.mesh->release(peer.host);
+    return;
+  }
+  const Status done = parts_.mesh->retain({peer.endpoint, peer.host});
+  if (done.ok()) return;
+  const std::string name = peer.host.hex();
+  parts_.log->failure(log::Level::warning, "no link is kept to the daemon at " + peer.endpoint, done, {.peer = name});
+}
+
+void ControlThread::trouble(const std::string& text) {
+  parts_.log->error(text);
+  troubles_.push_back(text);
+}
+
 void ControlThread::with_group(const GroupKey& key, const std::function<void(LocalGroup&)>& f) {
   if (const auto group = groups_->find(key)) f(*group);
 }
@@ -226,24 +244,42 @@ void ControlThread::watch_private() {
 
 void ControlThread::stop(bool at_once) {
   const auto now = Clock::now();
-  if (stopping_) {
-    stop_deadline_ = std::min(stop_deadline_, now);
+  if (drain_) {
+    if (now < drain_->deadline) parts_.log->info("told to stop again: what is still open is not waited for");
+    drain_->deadline = std::min(drain_->deadline, now);
     return;
   }
-  stopping_ = true;
-  // First of all, so that whoever looks for a daemon from now on finds none and starts another. A socket that systemd
-  // passed is systemd's.
-  if (::sd_listen_fds(0) <= 0) ::unlink(parts_.config->socket.c_str());
-  stop_deadline_ = now + (at_once ? 0s : std::chrono::seconds(parts_.config->drain_s));
+  drain_ = Drain{now, now + (at_once ? 0s : std::chrono::seconds(parts_.config->drain_s))};
+  make_room(at_once);
   ::sd_notify(0, "STOPPING=1");
-  parts_.log->info("stopping; " + std::to_string(sessions_->all().size()) + " sessions");
+  parts_.log->info("stopping; " + still_open(*sessions_, *groups_) + ", for at most " +
+                   std::to_string(drain_->ends_in_ms()) + " ms");
   watch_stop();
 }
 
+// First of all, so that whoever looks for a private daemon from now on finds none and starts another. The place of the
+// system daemon is nobody else's: it answers operators and refuses clients there until it ends.
+void ControlThread::make_room(bool at_once) {
+  if (at_once) return remove_socket();
+  if (!owns_socket_ || parts_.config->private_daemon.key.empty()) return;
+  if (auto aside = move_socket_aside(socket_)) {
+    socket_ = std::move(*aside);
+  } else {
+    parts_.log->failure(log::Level::warning, "clients find this daemon until it ends", aside.error());
+  }
+}
+
+void ControlThread::remove_socket() {
+  if (!std::exchange(owns_socket_, false) || ::unlink(socket_.c_str()) == 0 || errno == ENOENT) return;
+  const Status failed = system_status("unlink " + socket_, errno);
+  parts_.log->failure(log::Level::warning, "the socket is left behind", failed);
+}
+
 void ControlThread::watch_stop() {
-  const bool ended =
-      std::all_of(sessions_->all().begin(), sessions_->all().end(), [](const auto& s) { return s.second->ended; });
-  if (!ended && Clock::now() < stop_deadline_) return after(kStopLook, [this] { watch_stop(); });
+  const bool ended = open_sessions(*sessions_).empty();
+  if (!ended && Clock::now() < drain_->deadline) return after(kStopLook, [this] { watch_stop(); });
+  if (!ended) parts_.log->warning("the time to drain is over: " + still_open(*sessions_, *groups_) + ", ended now");
+  remove_socket();
   groups_->end_all({Code::aborted, "the daemon is stopping"});
   // One more turn, so that answers to waiting clients leave.
   after(kStopLook, [this] { done_->fulfill(); });
@@ -279,7 +315,8 @@ kj::Promise<std::string> ControlThread::snapshot(const std::string& what) {
   }
   return paf.promise.then([this, what, collected] {
     const SnapshotInput in{*parts_.config, parts_.host,          parts_.mesh->endpoint(), parts_.started, *sessions_,
-                           *groups_,       parts_.mesh->peers(), collected->reports,      stopping_};
+                           *groups_,       parts_.mesh->peers(), collected->reports,      socket_,        drain_,
+                           troubles_};
     return make_snapshot(what, in);
   });
 }

@@ -9,10 +9,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "daemon/control/drain.hpp"
 #include "daemon/control/mailbox.hpp"
 #include "daemon/control/rpc_server.hpp"
 #include "daemon/mesh/mesh.hpp"
@@ -44,6 +46,8 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   void liveness_ended(std::uint64_t session, ipc::Life how);
   void mesh_message(const mesh::HostId& from, std::vector<std::byte> bytes);
   void mesh_down(const mesh::HostId& peer, const Status& reason);
+  // Something has failed for good, but the daemon lives: operators see it from now on.
+  void trouble(const std::string& text);
   [[nodiscard]] GroupRegistry& groups() { return *groups_; }
   // Rails of a group that still is known.
   void with_group(const GroupKey& key, const std::function<void(LocalGroup&)>& f);
@@ -57,6 +61,9 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   void watch_slow();
   void watch_private();
   void watch_stop();
+  void make_room(bool at_once);
+  void remove_socket();
+  void retain(const DaemonEntry& peer, bool wanted);
   void systemd_watchdog();
   kj::Promise<std::string> snapshot(const std::string& what);
 
@@ -68,8 +75,10 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   ControlPlane plane_;
   kj::Own<kj::PromiseFulfiller<void>> done_;
   std::map<std::uint32_t, kj::Promise<void>> exits_;  // pidfd watches by session
-  bool stopping_ = false;
-  std::chrono::steady_clock::time_point stop_deadline_;
+  std::string socket_;                                // where it is now
+  bool owns_socket_;                                  // else systemd does
+  std::optional<Drain> drain_;
+  std::vector<std::string> troubles_;
   std::chrono::steady_clock::time_point last_session_;
   std::set<std::tuple<GroupKey, std::uint32_t, std::uint64_t>> slow_said_;
   // Last, so that it ends first: connections that are still open call back into everything above when they go.

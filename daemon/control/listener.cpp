@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 namespace railhead::daemon {
@@ -54,7 +56,7 @@ Result<ipc::UniqueFd> bind_socket(const config::Config& config) {
   ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return fail(system_status("socket", errno));
   // The mode of the socket's inode at bind() is the mode of the file: closed until group and mode are set.
-  ::fchmod(fd.get(), 0600);
+  if (::fchmod(fd.get(), 0600) != 0) return fail(system_status("chmod of the socket", errno));
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
     return fail(system_status("bind " + config.socket, errno));
   }
@@ -79,6 +81,14 @@ Result<ipc::UniqueFd> listen_socket(const config::Config& config) {
     return fail(Code::invalid_argument, "systemd passed " + std::to_string(passed) + " sockets, epd takes one");
   if (passed == 1) return ipc::UniqueFd(SD_LISTEN_FDS_START);
   return bind_socket(config);
+}
+
+Result<std::string> move_socket_aside(const std::string& path) {
+  const std::filesystem::path old(path);
+  const std::string name = old.stem().string() + ".draining-" + std::to_string(::getpid()) + old.extension().string();
+  const std::string aside = (old.parent_path() / name).string();
+  if (::rename(path.c_str(), aside.c_str()) != 0) return fail(system_status("rename " + path + " to " + aside, errno));
+  return aside;
 }
 
 }  // namespace railhead::daemon

@@ -14,4 +14,8 @@ namespace railhead::daemon {
 // an error.
 Result<ipc::UniqueFd> listen_socket(const config::Config& config);
 
+// A private daemon that drains makes room for the next one: whoever looks for a daemon at `path` finds none and starts
+// another. Operators find it under the returned path, in the same folder and with the same ending.
+Result<std::string> move_socket_aside(const std::string& path);
+
 }  // namespace railhead::daemon

@@ -17,6 +17,7 @@ void Mailbox::post(std::function<void()> task) {
     tasks_.push_back(std::move(task));
   }
   const std::uint64_t one = 1;
+  // Fails only when the counter is full, and then the bell is readable already.
   (void)!::write(bell_.get(), &one, sizeof(one));
 }
 
@@ -31,6 +32,7 @@ kj::Promise<void> Mailbox::serve(kj::UnixEventPort& port) {
 kj::Promise<void> Mailbox::loop(kj::UnixEventPort::FdObserver& observer) {
   return observer.whenBecomesReadable().then([this, &observer]() {
     std::uint64_t count = 0;
+    // EAGAIN: rung and emptied between; what is posted is taken all the same.
     (void)!::read(bell_.get(), &count, sizeof(count));
     run_posted();
     return loop(observer);

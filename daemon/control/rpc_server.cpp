@@ -74,7 +74,7 @@ class DaemonServer final : public schema::Daemon::Server {
                               std::string("the client library (") + client.getBuild().cStr() + ")");
     }
     if (session_ != nullptr) return {Code::invalid_usage, "a connection has one session"};
-    if (!plane_.accepting()) return {Code::unavailable, "the daemon is stopping"};
+    if (Status closed = plane_.accepting(); !closed.ok()) return closed;
     if (!is_allowed(plane_, who_.uid)) {
       return {Code::permission, "uid " + std::to_string(who_.uid) + " is not in allowed_uids of this daemon"};
     }

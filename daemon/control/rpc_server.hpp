@@ -35,7 +35,7 @@ struct ControlPlane {
   GroupRegistry* groups = nullptr;
   int page_fd = -1;
   std::vector<int> bells;
-  std::function<bool()> accepting;                                            // false while stopping
+  std::function<Status()> accepting;                                          // why not, while the daemon drains
   std::function<void(const std::shared_ptr<Session>&)> opened;                // a session began: watch its pidfd
   std::function<void(const std::shared_ptr<Session>&)> hung_up;               // its connection is gone
   std::function<kj::Promise<std::string>(const std::string& what)> snapshot;  // JSON for operators

@@ -153,8 +153,8 @@ class SessionServer final : public schema::Session::Server {
   SessionServer(ControlPlane& plane, std::shared_ptr<Session> session) : plane_(plane), session_(std::move(session)) {}
 
   kj::Promise<void> uniqueId(UniqueIdContext context) override {
-    plane_.sessions->watch(*session_);
-    auto id = session_->ended ? Result<UniqueId>(fail(over())) : plane_.groups->make_id(session_->id);
+    watch();
+    auto id = make_id();
     if (!id) {
       ipc::fill(context.getResults().initError(), id.error());
       return kj::READY_NOW;
@@ -169,7 +169,7 @@ class SessionServer final : public schema::Session::Server {
   }
 
   kj::Promise<void> join(JoinContext context) override {
-    plane_.sessions->watch(*session_);
+    watch();
     const auto params = context.getParams();
     const std::uint32_t rank = params.getRank();
     auto group = open_group(params);
@@ -221,6 +221,19 @@ class SessionServer final : public schema::Session::Server {
     return {Code::invalid_usage, "the daemon ended this session: " + session_->end_reason + "; open a new one"};
   }
 
+  // The client owns its liveness word by now.
+  void watch() {
+    const Status failed = plane_.sessions->watch(*session_);
+    if (failed.ok()) return;
+    plane_.log->failure(log::Level::warning, unwatched_text(*session_), failed, {.session = session_->id});
+  }
+
+  Result<UniqueId> make_id() {
+    if (session_->ended) return fail(over());
+    if (Status closed = plane_.accepting(); !closed.ok()) return fail(std::move(closed));
+    return plane_.groups->make_id(session_->id);
+  }
+
   Result<std::shared_ptr<LocalGroup>> open_group(schema::Session::JoinParams::Reader params) {
     if (session_->ended) return fail(over());
     auto id = decode_unique_id(std::span(params.getId().begin(), params.getId().size()));
@@ -239,7 +252,10 @@ class SessionServer final : public schema::Session::Server {
       return fail(Code::limit_exceeded, "max_handles is " + std::to_string(group.max_handles) + ", limits.handles is " +
                                             std::to_string(plane_.config->limits.handles));
     }
-    if (!plane_.accepting()) return fail(Code::unavailable, "the daemon is stopping");
+    // A group that is being made is no new one: the ranks that are here already wait for these.
+    if (Status closed = plane_.accepting(); !closed.ok() && plane_.groups->find(id->key) == nullptr) {
+      return fail(std::move(closed));
+    }
     return plane_.groups->open(*id, group);
   }
 

@@ -8,6 +8,12 @@ Session::~Session() {
   take_back(words);
 }
 
+std::string unwatched_text(const Session& session) {
+  return "session " + std::to_string(session.id) + " (pid " + std::to_string(session.pid) +
+         ") is not watched: its death is noticed only when its process is gone, which a core dump delays by seconds, "
+         "and the loss of its library's thread not at all";
+}
+
 Result<std::shared_ptr<Session>> SessionTable::open(std::int32_t pid, std::uint32_t uid, std::string job,
                                                     std::string build, ipc::UniqueFd pidfd) {
   if (sessions_.size() >= most_) {
@@ -34,10 +40,14 @@ std::shared_ptr<Session> SessionTable::find(std::uint32_t id) const {
   return found == sessions_.end() ? nullptr : found->second;
 }
 
-void SessionTable::watch(Session& session) {
-  if (session.watched || session.ended) return;
+Status SessionTable::watch(Session& session) {
+  if (session.watched || session.ended) return {};
   const auto* const cell = reinterpret_cast<const ipc::LivenessCell*>(session.words.data());
-  session.watched = watchers_.add(session.id, *cell).has_value();
+  const auto added = watchers_.add(session.id, *cell);
+  session.watched = added.has_value();
+  const bool said = !session.unwatched.ok();
+  session.unwatched = added ? Status() : added.error();
+  return said ? Status() : session.unwatched;
 }
 
 void SessionTable::end(Session& session, const std::string& how) {

@@ -32,6 +32,7 @@ struct Session {
   ipc::Segment words;  // LivenessCell
   ipc::UniqueFd pidfd;
   bool watched = false;
+  Status unwatched;    // why not, when that was tried and failed
   bool ended = false;  // notice given: no more calls, its ranks are lost
   std::string end_reason;
   std::chrono::steady_clock::time_point ended_at;
@@ -39,6 +40,9 @@ struct Session {
   std::function<void()> hang_up;
   std::vector<std::pair<std::shared_ptr<LocalGroup>, std::uint32_t>> memberships;
 };
+
+// What it means that its liveness word has no watcher.
+std::string unwatched_text(const Session& session);
 
 class SessionTable {
  public:
@@ -51,8 +55,9 @@ class SessionTable {
   [[nodiscard]] const std::map<std::uint32_t, std::shared_ptr<Session>>& all() const { return sessions_; }
   [[nodiscard]] std::uint64_t opened() const { return next_ - 1; }
 
-  // The client's library owns its liveness word by now (its first call after hello).
-  void watch(Session& session);
+  // The client's library owns its liveness word by now (its first call after hello). Says once why it failed; every
+  // later call tries again.
+  Status watch(Session& session);
   // Notice: its ranks are lost, in every group. Once.
   void end(Session& session, const std::string& how);
   // The process is gone: its memory may be let go.

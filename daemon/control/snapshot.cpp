@@ -87,8 +87,26 @@ Json unfenced(const Session& session) {
           {"since_ms", ms}};
 }
 
+// Whom a daemon that was told to stop waits for.
+Json draining(const Drain& drain, const std::vector<const Session*>& open) {
+  constexpr std::size_t kNamed = 8;
+  std::string who;
+  for (std::size_t i = 0; i < std::min(open.size(), kNamed); ++i) {
+    who += (i == 0 ? "" : ", ") + std::to_string(open[i]->id) + " (pid " + std::to_string(open[i]->pid) + ")";
+  }
+  if (open.size() > kNamed) who += " and " + std::to_string(open.size() - kNamed) + " more";
+  const std::uint64_t ms = drain.since_ms();
+  return {{"text", "the daemon drains: it waits for session" + std::string(open.size() == 1 ? " " : "s ") + who +
+                       " to close, at most " + std::to_string(drain.ends_in_ms()) + " ms more (for " +
+                       std::to_string(ms) + " ms)"},
+          {"since_ms", ms}};
+}
+
 Json why(const SnapshotInput& in) {
   Json waits = Json::array();
+  if (const auto open = open_sessions(in.sessions); in.drain && !open.empty()) {
+    waits.push_back(draining(*in.drain, open));
+  }
   for (const auto& [key, group] : in.groups.groups()) {
     for (const WaitView& w : waits_of(*group)) waits.push_back(wait_json(key, w));
     if (group->state() == LocalGroup::State::ended) {
@@ -103,10 +121,20 @@ Json why(const SnapshotInput& in) {
   return {{"waits", waits}};
 }
 
-// DEGRADED: something works less well than it should, with the reasons; FAILED: the daemon takes no clients.
-Json status(const SnapshotInput& in) {
+// What works less well than it should.
+Json reasons_of(const SnapshotInput& in) {
   Json reasons = Json::array();
-  if (in.stopping) reasons.push_back("the daemon is stopping");
+  if (in.drain) {
+    reasons.push_back("draining: " + still_open(in.sessions, in.groups) + ", since it was told to stop " +
+                      std::to_string(in.drain->since_ms() / 1000) + " s ago; ends in " +
+                      std::to_string((in.drain->ends_in_ms() + 999) / 1000) +
+                      " s at the latest, new sessions and groups are refused");
+  }
+  for (const std::string& trouble : in.troubles) reasons.push_back(trouble);
+  for (const auto& [id, session] : in.sessions.all()) {
+    if (session->ended || session->unwatched.ok()) continue;
+    reasons.push_back(unwatched_text(*session) + ": " + session->unwatched.message());
+  }
   for (const auto& [key, group] : in.groups.groups()) {
     for (const WaitView& w : waits_of(*group)) {
       if (w.op != 0 && w.since_ms >= static_cast<std::uint64_t>(in.config.slow_after_s) * 1000) {
@@ -123,24 +151,31 @@ Json status(const SnapshotInput& in) {
       }
     }
   }
-  const char* const state = in.stopping ? "FAILED" : reasons.empty() ? "READY" : "DEGRADED";
+  return reasons;
+}
+
+// READY or DEGRADED; a daemon that has FAILED does not answer.
+Json status(const SnapshotInput& in) {
+  const Json reasons = reasons_of(in);
   std::uint32_t running = 0;
   for (const auto& [key, group] : in.groups.groups()) running += group->state() == LocalGroup::State::running ? 1U : 0U;
   Json fabrics = Json::array();
   for (const auto& proxy : in.proxies) fabrics.push_back(proxy.fabric);
-  return {{"state", state},
-          {"reasons", reasons},
-          {"version", ipc::build_string()},
-          {"protocol", ipc::kProtocolVersion},
-          {"host_id", in.host.hex()},
-          {"pid", ::getpid()},
-          {"uptime_s", seconds_since(in.started)},
-          {"socket", in.config.socket},
-          {"mesh", in.mesh_endpoint},
-          {"fabric", fabrics},
-          {"sessions", in.sessions.all().size()},
-          {"groups", in.groups.groups().size()},
-          {"groups_running", running}};
+  Json out{{"state", reasons.empty() ? "READY" : "DEGRADED"},
+           {"reasons", reasons},
+           {"version", ipc::build_string()},
+           {"protocol", ipc::kProtocolVersion},
+           {"host_id", in.host.hex()},
+           {"pid", ::getpid()},
+           {"uptime_s", seconds_since(in.started)},
+           {"socket", in.socket},
+           {"mesh", in.mesh_endpoint},
+           {"fabric", fabrics},
+           {"sessions", in.sessions.all().size()},
+           {"groups", in.groups.groups().size()},
+           {"groups_running", running}};
+  if (in.drain) out["draining"] = {{"since_ms", in.drain->since_ms()}, {"ends_in_ms", in.drain->ends_in_ms()}};
+  return out;
 }
 
 Json sessions(const SnapshotInput& in) {

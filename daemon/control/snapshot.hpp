@@ -2,9 +2,11 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "daemon/control/drain.hpp"
 #include "daemon/control/sessions.hpp"
 #include "daemon/group/registry.hpp"
 #include "daemon/mesh/mesh.hpp"
@@ -20,7 +22,9 @@ struct SnapshotInput {
   const GroupRegistry& groups;
   std::vector<mesh::PeerInfo> mesh_peers;
   const std::vector<ProxyReport>& proxies;
-  bool stopping;
+  std::string socket;
+  std::optional<Drain> drain{};
+  std::vector<std::string> troubles{};  // what has failed for good, but leaves the daemon alive
 };
 
 // Empty for an unknown `what`: status, why, sessions, groups, arenas, rings, peers.

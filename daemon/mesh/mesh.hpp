@@ -65,6 +65,8 @@ struct MeshHandlers {
   std::function<void(const HostId& peer, const Status& reason)> on_peer_down;
   // Someone was turned away: wrong key, wrong version, identity taken. For the log.
   std::function<void(const Status& reason)> on_refused;
+  // The mesh thread has ended by itself: no other daemon can be reached any more.
+  std::function<void(const Status& reason)> on_failed;
 };
 
 class MeshLoop;

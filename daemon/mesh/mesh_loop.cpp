@@ -76,9 +76,11 @@ void MeshLoop::run() {
     while (!finished()) round();
   } catch (const zmq::error_t& error) {
     outbox_->close();
+    const Status failed(Code::internal, std::string("the mesh thread ends: ") + error.what());
+    if (handlers_.on_failed) handlers_.on_failed(failed);
     while (!peers_.empty()) {
       const HostId id = peers_.begin()->first;  // a copy: lose() frees the entry
-      lose(id, {Code::internal, std::string("the mesh thread ends: ") + error.what()});
+      lose(id, failed);
     }
   }
   peers_.clear();

@@ -70,7 +70,9 @@ std::string bind_near(const std::string& device) {
   for (hwloc_obj_t object = nullptr; (object = hwloc_get_next_osdev(raw, object)) != nullptr;) {
     if (object->name == nullptr || device != object->name) continue;
     const hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(raw, object);
-    if (hwloc_set_cpubind(raw, place->cpuset, HWLOC_CPUBIND_THREAD) != 0) break;
+    if (hwloc_set_cpubind(raw, place->cpuset, HWLOC_CPUBIND_THREAD) != 0) {
+      return "not bound: " + system_status("binding a proxy near " + device, errno).message();
+    }
     return "bound near " + device;
   }
   return unbound;

@@ -25,6 +25,11 @@ void* operator new(std::size_t bytes) {
   if (void* const memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
+// The other form whose memory the operators below free.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  if (allocations_left >= 0 && allocations_left-- == 0) return nullptr;
+  return std::malloc(bytes);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }

@@ -116,11 +116,13 @@ std::optional<std::string> ChildProcess::read_line(Milliseconds limit) {
 }
 
 std::optional<int> ChildProcess::wait(Milliseconds limit) {
+  if (end_) return end_;
   if (!readable(pidfd_.get(), ipc::Deadline::after(limit))) return std::nullopt;
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
   pid_ = -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  end_ = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  return end_;
 }
 
 }  // namespace railhead::test

@@ -39,7 +39,8 @@ class ChildProcess {
   void close_input() { in_.reset(); }
 
  private:
-  pid_t pid_ = -1;
+  pid_t pid_ = -1;  // -1: waited for
+  std::optional<int> end_;
   ipc::UniqueFd pidfd_;
   ipc::UniqueFd in_;
   ipc::UniqueFd out_;

@@ -1,5 +1,6 @@
 #include "tests/support/processes.hpp"
 
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -14,10 +15,14 @@
 
 #include "ipc/deadline.hpp"
 #include "ipc/fd.hpp"
+#include "tests/support/lane.hpp"
 #include "tools/epctl/admin_call.hpp"
 
 namespace railhead::test {
 namespace {
+
+// Here, so that every program that starts daemons or ranks does.
+[[maybe_unused]] const bool kReportsAreRead = read_sanitizer_reports();
 
 epctl::Options options_for(const std::string& socket) {
   epctl::Options options;
@@ -66,6 +71,7 @@ Folder::Folder() {
 }
 
 Folder::~Folder() {
+  read_logs(path_);
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }
@@ -81,6 +87,17 @@ Epd::Epd(std::string socket, const std::vector<std::string>& flags) : socket_(st
   if (!await_ready(notified, ipc::Deadline::after(Milliseconds(60'000)))) {
     throw std::runtime_error("epd did not get ready: " + log());
   }
+}
+
+Epd::~Epd() {
+  // A sanitizer looks at the deaths of its last ranks and at its own end, too; the second signal is for a drain.
+  for (int i = 0; kSanitized && i < 2 && !process_->wait(Milliseconds(0)); ++i) {
+    process_->signal(SIGTERM);
+    process_->wait(Milliseconds(2'000));
+  }
+  await_report(*process_);
+  const auto end = process_->wait(Milliseconds(0));
+  if (end && is_crash(*end)) ADD_FAILURE() << "epd crashed (" << *end << "); its log:\n" << log();
 }
 
 std::string Epd::log() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/child_process.hpp"
+#include "tests/support/sanitizer_reports.hpp"
 
 namespace railhead::test {
 
@@ -32,6 +33,10 @@ class Folder {
 class Epd {
  public:
   explicit Epd(std::string socket, const std::vector<std::string>& flags = {});
+  // A daemon that has crashed fails the test, with its log.
+  ~Epd();
+  Epd(const Epd&) = delete;
+  Epd& operator=(const Epd&) = delete;
 
   [[nodiscard]] const std::string& socket() const { return socket_; }
   [[nodiscard]] ChildProcess& process() { return *process_; }
@@ -63,6 +68,9 @@ class Rank {
  public:
   Rank(const std::string& program, const std::string& socket, const std::string& log,
        const std::vector<std::string>& environment = {});
+  ~Rank() { await_report(process_); }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
 
   [[nodiscard]] ChildProcess& process() { return process_; }
   [[nodiscard]] pid_t pid() const { return pid_; }

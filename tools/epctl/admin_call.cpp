@@ -41,7 +41,7 @@ Status no_answer(const std::string& socket, double timeout_s, const kj::Exceptio
   switch (e.getType()) {
     case kj::Exception::Type::OVERLOADED:
       return {Code::timeout, "the daemon at " + socket + " did not answer within " + seconds_text(timeout_s) +
-                                 ": it is stopped, draining or overloaded (see its log; --timeout waits longer)"};
+                                 ": it is stopped or overloaded (see its log; --timeout waits longer)"};
     case kj::Exception::Type::DISCONNECTED:
       return {Code::daemon_lost, "the daemon at " + socket + " closed the connection: it ended or was restarted"};
     default: return {Code::system, "call to the daemon at " + socket + " failed: " + e.getDescription().cStr()};

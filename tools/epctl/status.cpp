@@ -55,7 +55,7 @@ int run(const Options& options) {
 void add_status(CLI::App& app, Options& options) {
   add_daemon_command(
       app, options, "status", "READY, DEGRADED or FAILED, and why",
-      "0 READY; 1 DEGRADED: works, less well than it should; 2 FAILED: takes no clients or does not answer; "
+      "0 READY; 1 DEGRADED: works, less well than it should, or drains after SIGTERM; 2 FAILED: does not answer; "
       "64 bad usage.",
       [&options] { return run(options); });
 }

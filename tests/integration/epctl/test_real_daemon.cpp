@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "railhead/railhead.h"
+#include "tests/integration/epctl/client.hpp"
 #include "tests/integration/epctl/fake_daemon.hpp"
 #include "tests/integration/epctl/program.hpp"
 
@@ -35,37 +35,6 @@ class RealDaemon : public testing::Test {
   std::string socket_ = folder_ / "epd.sock";
   Program epd_{{EPD_PROGRAM, "--config", "none", "--socket", socket_, "--log.target", "stderr", "--drain_s", "0",
                 "--join_log_s", "1"}};
-};
-
-class Client {
- public:
-  explicit Client(const std::string& socket, const char* job = "job-7") {
-    rh_session_config config{};
-    config.size = sizeof(config);
-    config.daemon = socket.c_str();
-    config.job = job;
-    EXPECT_EQ(rh_session_open(&config, &session_), RH_OK) << rh_last_error();
-  }
-  ~Client() { rh_session_close(session_); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-
-  // As rank 0 of a new group; waits for the other ranks.
-  rh_status make_group(std::uint32_t ranks) {
-    rh_unique_id id{};
-    if (const rh_status made = rh_unique_id_create(session_, &id); made != RH_OK) return made;
-    rh_group_config group{};
-    group.size = sizeof(group);
-    group.ranks = ranks;
-    group.experts = 4;
-    group.hidden = 16;
-    group.topk = 2;
-    rh_group* made = nullptr;
-    return rh_group_create(session_, &id, &group, &made);
-  }
-
- private:
-  rh_session* session_ = nullptr;
 };
 
 TEST_F(RealDaemon, AnIdleOneIsReadyAndWaitsForNothing) {

@@ -23,6 +23,21 @@ using testing::HasSubstr;
 
 class PrivateDaemon : public testing::Test {
  protected:
+  // Its logs tell more when the daemons have ended; and none of them outlives its test.
+  void TearDown() override {
+    std::vector<std::string> sockets;
+    std::error_code none;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(folder_ / ("railhead-" + std::to_string(::geteuid())), none)) {
+      if (entry.path().extension() == ".sock") sockets.push_back(entry.path());
+    }
+    for (const std::string& socket : sockets) {
+      const pid_t pid = status_at(socket).value("pid", -1);
+      if (pid <= 0) continue;
+      ::kill(pid, SIGTERM);
+      EXPECT_TRUE(ends(pid)) << socket;
+    }
+  }
   std::unique_ptr<Rank> start(const std::string& job = "job") {
     return std::make_unique<Rank>(
         RANK_PROGRAM, "", folder_ / "ranks.log",
@@ -34,9 +49,10 @@ class PrivateDaemon : public testing::Test {
     (void)::stat("/proc/self/ns/net", &net);
     return folder_ / ("railhead-" + std::to_string(::geteuid()) + "/" + job + "-" + std::to_string(net.st_ino));
   }
-  Json status(const std::string& job = "job") {
+  Json status(const std::string& job = "job") { return status_at(stem(job) + ".sock"); }
+  static Json status_at(const std::string& socket) {
     epctl::Options options;
-    options.socket = stem(job) + ".sock";
+    options.socket = socket;
     options.timeout_s = 10;
     auto json = epctl::snapshot(options, "status");
     return json ? *json : Json{{"error", json.error().to_string()}};
@@ -137,6 +153,28 @@ TEST_F(PrivateDaemon, KilledItIsReplacedForTheNextSession) {
   }
   EXPECT_NE(status().value("pid", -1), first);
   expect_works(ranks);
+}
+
+TEST_F(PrivateDaemon, ToldToStopItMakesRoomForTheNextAndIsSeenUntilItEnds) {
+  const auto early = start();
+  ASSERT_EQ(early->ask("open").status, "ok") << log();
+  const pid_t first = status().value("pid", -1);
+  ASSERT_GT(first, 0);
+  ASSERT_EQ(::kill(first, SIGTERM), 0);
+  ASSERT_TRUE(eventually([&] { return log().find("stopping; 1 session") != std::string::npos; })) << log();
+
+  const std::string aside = stem() + ".draining-" + std::to_string(first) + ".sock";
+  const Json draining = status_at(aside);
+  EXPECT_EQ(draining.value("state", ""), "DEGRADED") << draining.dump();
+  EXPECT_THAT(draining.value("socket", ""), testing::EndsWith(".draining-" + std::to_string(first) + ".sock"));
+  const auto late = start();
+  const Reply opened = late->ask("open");
+  EXPECT_EQ(opened.status, "ok") << opened.text;
+  EXPECT_NE(status().value("pid", first), first);
+
+  EXPECT_EQ(early->ask("close_session").status, "ok");
+  EXPECT_TRUE(ends(first));
+  EXPECT_FALSE(std::filesystem::exists(aside));
 }
 
 TEST_F(PrivateDaemon, TwoJobsHaveTwo) {

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -58,7 +59,7 @@ TEST_F(Sessions, AReleasedLivenessWordIsReported) {
   const auto session = open();
   auto owner = ipc::LivenessOwner::create(cell(*session));
   ASSERT_TRUE(owner);
-  table_.watch(*session);
+  EXPECT_TRUE(table_.watch(*session).ok());
   EXPECT_TRUE(session->watched);
   ASSERT_TRUE(owner->release());
   ASSERT_TRUE(ends_.wait(1));
@@ -69,7 +70,7 @@ TEST_F(Sessions, AnEndedSessionIsNoLongerWatchedAndKeepsItsReason) {
   const auto session = open();
   auto owner = ipc::LivenessOwner::create(cell(*session));
   ASSERT_TRUE(owner);
-  table_.watch(*session);
+  EXPECT_TRUE(table_.watch(*session).ok());
   table_.end(*session, "evicted");
   table_.end(*session, "again");
   EXPECT_TRUE(session->ended);
@@ -78,14 +79,50 @@ TEST_F(Sessions, AnEndedSessionIsNoLongerWatchedAndKeepsItsReason) {
   ASSERT_TRUE(owner->release());
   const auto other = open();
   auto second = ipc::LivenessOwner::create(cell(*other));
-  table_.watch(*other);
+  EXPECT_TRUE(table_.watch(*other).ok());
   ASSERT_TRUE(second->release());
   ASSERT_TRUE(ends_.wait(1));
   EXPECT_EQ(ends_.all.size(), 1U);
   EXPECT_EQ(ends_.all[0].first, other->id);
   session->watched = false;
-  table_.watch(*session);
+  EXPECT_TRUE(table_.watch(*session).ok());
   EXPECT_FALSE(session->watched);
+}
+
+// No thread can be started while this lives: none has room for such a stack.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge = before_;
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 48);
+    EXPECT_EQ(pthread_setattr_default_np(&huge), 0);
+  }
+  ~NoThreads() { pthread_setattr_default_np(&before_); }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST_F(Sessions, AWatchThatFailsIsSaidOnceAndTriedAgain) {
+  const auto session = open();
+  auto owner = ipc::LivenessOwner::create(cell(*session));
+  ASSERT_TRUE(owner);
+  {
+    const NoThreads none;
+    const Status failed = table_.watch(*session);
+    EXPECT_EQ(failed.code(), Code::system) << failed.message();
+    EXPECT_TRUE(table_.watch(*session).ok()) << "said before";
+    EXPECT_FALSE(session->watched);
+    EXPECT_EQ(session->unwatched.message(), failed.message());
+  }
+  EXPECT_TRUE(table_.watch(*session).ok());
+  EXPECT_TRUE(session->watched);
+  EXPECT_TRUE(session->unwatched.ok());
+  ASSERT_TRUE(owner->release());
+  EXPECT_TRUE(ends_.wait(1));
 }
 
 }  // namespace

@@ -29,11 +29,19 @@ class Snapshot : public testing::Test {
     around.changed = [] {};
     groups_ = std::make_unique<GroupRegistry>(std::move(around));
   }
-  json take(const std::string& what, bool stopping = false) {
+  json take(const std::string& what, std::optional<Drain> drain = {}, std::vector<std::string> troubles = {}) {
     const std::vector<ProxyReport> proxies(1);
-    return json::parse(make_snapshot(
-        what,
-        {config_, host_, "tcp://here", std::chrono::steady_clock::now(), sessions_, *groups_, {}, proxies, stopping}));
+    return json::parse(make_snapshot(what, {config_,
+                                            host_,
+                                            "tcp://here",
+                                            std::chrono::steady_clock::now(),
+                                            sessions_,
+                                            *groups_,
+                                            {},
+                                            proxies,
+                                            "/run/epd/epd.sock",
+                                            drain,
+                                            std::move(troubles)}));
   }
   std::shared_ptr<Session> session(const std::string& job) {
     return *sessions_.open(::getpid(), 7, job, "build", std::move(*ipc::open_own_pidfd()));
@@ -61,18 +69,58 @@ class Snapshot : public testing::Test {
 
 TEST_F(Snapshot, AnUnknownNameIsNothing) {
   const std::vector<ProxyReport> proxies;
-  EXPECT_EQ(make_snapshot("secrets", {config_, host_, "", {}, sessions_, *groups_, {}, proxies, false}), "");
+  EXPECT_EQ(make_snapshot("secrets", {config_, host_, "", {}, sessions_, *groups_, {}, proxies, ""}), "");
 }
 
-TEST_F(Snapshot, AnIdleDaemonIsReadyAStoppingOneFailed) {
+TEST_F(Snapshot, AnIdleDaemonIsReady) {
   const json idle = take("status");
   EXPECT_EQ(idle["state"], "READY");
   EXPECT_EQ(idle["pid"], ::getpid());
   EXPECT_EQ(idle["sessions"], 0);
   EXPECT_EQ(idle["host_id"], host_.hex());
-  const json stopping = take("status", true);
-  EXPECT_EQ(stopping["state"], "FAILED");
-  EXPECT_EQ(stopping["reasons"][0], "the daemon is stopping");
+  EXPECT_FALSE(idle.contains("draining"));
+}
+
+TEST_F(Snapshot, ADrainingOneIsDegradedAndSaysForWhomItWaits) {
+  const auto now = std::chrono::steady_clock::now();
+  const Drain drain{now - std::chrono::seconds(3), now + std::chrono::seconds(27)};
+  const auto over = session("over");
+  sessions_.end(*over, "evicted");
+  for (int i = 0; i < 9; ++i) session("job");
+  group();
+  const json status = take("status", drain);
+  EXPECT_EQ(status["state"], "DEGRADED");
+  EXPECT_EQ(status["reasons"][0],
+            "draining: 9 sessions, 1 group still open, since it was told to stop 3 s ago; ends in 27 s at the latest, "
+            "new sessions and groups are refused");
+  EXPECT_GE(status["draining"]["since_ms"], 3'000);
+  EXPECT_LE(status["draining"]["ends_in_ms"], 27'000);
+  const json wait = take("why", drain)["waits"][0];
+  EXPECT_THAT(wait["text"].get<std::string>(), HasSubstr("waits for sessions 2 (pid"));
+  EXPECT_THAT(wait["text"].get<std::string>(), HasSubstr(" and 1 more to close, at most "));
+  EXPECT_GE(wait["since_ms"], 3'000);
+}
+
+TEST_F(Snapshot, ADeadlineThatIsOverIsZeroNotHuge) {
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_EQ(take("status", Drain{now, now - std::chrono::seconds(1)})["draining"]["ends_in_ms"], 0);
+}
+
+TEST_F(Snapshot, WhatHasFailedForGoodIsDegraded) {
+  const json status = take("status", {}, {"no other daemon can be reached any more"});
+  EXPECT_EQ(status["state"], "DEGRADED");
+  EXPECT_EQ(status["reasons"], json::array({"no other daemon can be reached any more"}));
+}
+
+TEST_F(Snapshot, ASessionWhoseDeathIsNotWatchedIsDegraded) {
+  const auto unwatched = session("job");
+  unwatched->unwatched = {Code::system, "no thread"};
+  const json status = take("status");
+  EXPECT_EQ(status["state"], "DEGRADED");
+  EXPECT_THAT(status["reasons"][0].get<std::string>(), HasSubstr("session 1 (pid " + std::to_string(::getpid()) + ")"));
+  EXPECT_THAT(status["reasons"][0].get<std::string>(), HasSubstr("no thread"));
+  sessions_.end(*unwatched, "evicted");
+  EXPECT_EQ(take("status")["state"], "READY");
 }
 
 TEST_F(Snapshot, SessionsAreShownWhateverTheirLabels) {
