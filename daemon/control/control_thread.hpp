@@ -44,6 +44,7 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   void liveness_ended(std::uint64_t session, ipc::Life how);
   void mesh_message(const mesh::HostId& from, std::vector<std::byte> bytes);
   void mesh_down(const mesh::HostId& peer, const Status& reason);
+  void mesh_refused(const Status& reason);
   [[nodiscard]] GroupRegistry& groups() { return *groups_; }
   // Rails of a group that still is known.
   void with_group(const GroupKey& key, const std::function<void(LocalGroup&)>& f);
@@ -65,6 +66,7 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   kj::Own<kj::ConnectionReceiver> listener_;
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<GroupRegistry> groups_;
+  TurnedAway turned_away_;
   ControlPlane plane_;
   kj::Own<kj::PromiseFulfiller<void>> done_;
   std::map<std::uint32_t, kj::Promise<void>> exits_;  // pidfd watches by session

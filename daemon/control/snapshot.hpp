@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "daemon/control/sessions.hpp"
+#include "daemon/control/turned_away.hpp"
 #include "daemon/group/registry.hpp"
 #include "daemon/mesh/mesh.hpp"
 
@@ -21,6 +22,7 @@ struct SnapshotInput {
   std::vector<mesh::PeerInfo> mesh_peers;
   const std::vector<ProxyReport>& proxies;
   bool stopping;
+  const TurnedAway& turned_away;
 };
 
 // Empty for an unknown `what`: status, why, sessions, groups, arenas, rings, peers.

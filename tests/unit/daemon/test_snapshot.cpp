@@ -31,9 +31,16 @@ class Snapshot : public testing::Test {
   }
   json take(const std::string& what, bool stopping = false) {
     const std::vector<ProxyReport> proxies(1);
-    return json::parse(make_snapshot(
-        what,
-        {config_, host_, "tcp://here", std::chrono::steady_clock::now(), sessions_, *groups_, {}, proxies, stopping}));
+    return json::parse(make_snapshot(what, {config_,
+                                            host_,
+                                            "tcp://here",
+                                            std::chrono::steady_clock::now(),
+                                            sessions_,
+                                            *groups_,
+                                            {},
+                                            proxies,
+                                            stopping,
+                                            turned_away_}));
   }
   std::shared_ptr<Session> session(const std::string& job) {
     return *sessions_.open(::getpid(), 7, job, "build", std::move(*ipc::open_own_pidfd()));
@@ -55,13 +62,15 @@ class Snapshot : public testing::Test {
   config::Config config_;
   mesh::HostId host_{{1, 2, 3}};
   log::Log log_ = *log::Log::make({"error", "stderr"});
+  TurnedAway turned_away_;
   SessionTable sessions_{10, [](std::uint64_t, ipc::Life) {}};
   std::unique_ptr<GroupRegistry> groups_;
 };
 
 TEST_F(Snapshot, AnUnknownNameIsNothing) {
   const std::vector<ProxyReport> proxies;
-  EXPECT_EQ(make_snapshot("secrets", {config_, host_, "", {}, sessions_, *groups_, {}, proxies, false}), "");
+  EXPECT_EQ(make_snapshot("secrets", {config_, host_, "", {}, sessions_, *groups_, {}, proxies, false, turned_away_}),
+            "");
 }
 
 TEST_F(Snapshot, AnIdleDaemonIsReadyAStoppingOneFailed) {
