@@ -114,7 +114,12 @@ Json status(const SnapshotInput& in) {
         reasons.push_back("group " + short_name(key) + ": " + sentence(w));
       }
     }
-    if (group->state() != LocalGroup::State::ended) {
+    if (group->state() == LocalGroup::State::ended) {
+      // The link is forgotten with the peer; what it took along shows until its ranks have seen it.
+      if (group->end().code() == Code::peer_lost) {
+        reasons.push_back("group " + short_name(key) + " ended: " + group->end().message());
+      }
+    } else {
       for (const DaemonEntry& daemon : group->daemons()) {
         for (const auto& peer : in.mesh_peers) {
           if (peer.address.host_id == daemon.host && !peer.up) {
