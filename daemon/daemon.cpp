@@ -184,9 +184,7 @@ Result<void> Epd::start_mesh() {
   handlers.on_peer_down = [this](const mesh::HostId& peer, const Status& reason) {
     post([peer, reason](ControlThread& c) { c.mesh_down(peer, reason); });
   };
-  handlers.on_refused = [this](const Status& reason) {
-    log_.failure(log::Level::warning, "mesh: turned away", reason);
-  };
+  handlers.on_refused = [this](const Status& reason) { post([reason](ControlThread& c) { c.mesh_refused(reason); }); };
   handlers.on_failed = [this](const Status& reason) {
     post([reason](ControlThread& c) { c.trouble("no other daemon can be reached any more: " + reason.message()); });
   };

@@ -1,7 +1,10 @@
 #include "daemon/config/key_table.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -66,7 +69,7 @@ constexpr Key kKeys[] = {
     {"proxy.threads", [](Config& c) -> Target { return &c.proxy.threads; }, "",
      "Threads that move data between rings and the fabric.", 1, 64},
     {"proxy.cpus", [](Config& c) -> Target { return &c.proxy.cpus; }, "cpu numbers",
-     "Cores for the proxy threads, as '0-3,8'; empty binds them near their NIC."},
+     "Cores for the proxy threads, as '0-3,8', out of those that epd may run on; empty binds them near their NIC."},
     {"proxy.spin_us", [](Config& c) -> Target { return &c.proxy.spin_us; }, "us",
      "A proxy without work polls this long before it sleeps.", 0, 1'000'000},
     {"limits.sessions", [](Config& c) -> Target { return &c.limits.sessions; }, "", "Sessions at one time.", 1, 65'536},
@@ -94,6 +97,31 @@ std::size_t distance(std::string_view a, std::string_view b) {
     }
   }
   return row[b.size()];
+}
+
+// Where this process may run; empty when the kernel does not say.
+std::vector<std::int64_t> allowed_cpus() {
+  std::vector<std::int64_t> out;
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return out;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) out.push_back(cpu);
+  }
+  return out;
+}
+
+// The kernel binds to what is left of a set: a wrong number would show only as a proxy that is slow.
+Status check_cpus(const Config& config) {
+  Config allowed;
+  allowed.proxy.cpus = allowed_cpus();
+  const std::vector<std::int64_t>& may = allowed.proxy.cpus;
+  Config refused;
+  std::set_difference(config.proxy.cpus.begin(), config.proxy.cpus.end(), may.begin(), may.end(),
+                      std::back_inserter(refused.proxy.cpus));
+  if (may.empty() || refused.proxy.cpus.empty()) return {};
+  const Key& key = *find_key("proxy.cpus");
+  return {Code::invalid_argument, "proxy.cpus names " + value_text(key, refused) + ", but this process may run on " +
+                                      value_text(key, allowed) + " only"};
 }
 
 }  // namespace
@@ -128,7 +156,7 @@ Status check_together(const Config& config) {
                                         " ms: it must be at least twice mesh.heartbeat_ms, " +
                                         std::to_string(config.mesh.heartbeat_ms) + " ms"};
   }
-  return {};
+  return check_cpus(config);
 }
 
 }  // namespace railhead::config

@@ -47,7 +47,7 @@ std::string value_toml(const Key& key, const Config& config);
 // Sets the key from text. The error says value, type and limits, without naming where it came from.
 Status set_value(const Key& key, Config& config, std::string_view text);
 
-// Rules between keys.
+// Rules between keys, and between them and this machine.
 Status check_together(const Config& config);
 
 }  // namespace railhead::config

@@ -91,6 +91,7 @@ ControlThread::ControlThread(ControlParts parts, kj::AsyncIoContext& io)
     const bool clean = ipc::life_of(*cell) == ipc::Life::released;
     session_over(session, clean ? "it closed its session" : "its connection to the daemon closed", clean);
   };
+  plane_.turned_away = &turned_away_;
   plane_.snapshot = [this](const std::string& what) { return snapshot(what); };
 }
 
@@ -213,6 +214,10 @@ void ControlThread::trouble(const std::string& text) {
   troubles_.push_back(text);
 }
 
+void ControlThread::mesh_refused(const Status& reason) {
+  if (turned_away_.note(reason.message())) parts_.log->failure(log::Level::warning, "mesh: turned away", reason);
+}
+
 void ControlThread::with_group(const GroupKey& key, const std::function<void(LocalGroup&)>& f) {
   if (const auto group = groups_->find(key)) f(*group);
 }
@@ -314,8 +319,17 @@ kj::Promise<std::string> ControlThread::snapshot(const std::string& what) {
     });
   }
   return paf.promise.then([this, what, collected] {
-    const SnapshotInput in{*parts_.config, parts_.host,          parts_.mesh->endpoint(), parts_.started, *sessions_,
-                           *groups_,       parts_.mesh->peers(), collected->reports,      socket_,        drain_,
+    const SnapshotInput in{*parts_.config,
+                           parts_.host,
+                           parts_.mesh->endpoint(),
+                           parts_.started,
+                           *sessions_,
+                           *groups_,
+                           parts_.mesh->peers(),
+                           collected->reports,
+                           turned_away_,
+                           socket_,
+                           drain_,
                            troubles_};
     return make_snapshot(what, in);
   });

@@ -48,6 +48,7 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   void mesh_down(const mesh::HostId& peer, const Status& reason);
   // Something has failed for good, but the daemon lives: operators see it from now on.
   void trouble(const std::string& text);
+  void mesh_refused(const Status& reason);
   [[nodiscard]] GroupRegistry& groups() { return *groups_; }
   // Rails of a group that still is known.
   void with_group(const GroupKey& key, const std::function<void(LocalGroup&)>& f);
@@ -72,6 +73,7 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   kj::Own<kj::ConnectionReceiver> listener_;
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<GroupRegistry> groups_;
+  TurnedAway turned_away_;
   ControlPlane plane_;
   kj::Own<kj::PromiseFulfiller<void>> done_;
   std::map<std::uint32_t, kj::Promise<void>> exits_;  // pidfd watches by session

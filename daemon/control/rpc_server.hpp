@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/control/sessions.hpp"
+#include "daemon/control/turned_away.hpp"
 #include "daemon/group/registry.hpp"
 #include "ipc/rpc.hpp"
 #include "ipc/schema/control.capnp.h"
@@ -33,6 +34,7 @@ struct ControlPlane {
   kj::Timer* timer = nullptr;
   SessionTable* sessions = nullptr;
   GroupRegistry* groups = nullptr;
+  const TurnedAway* turned_away = nullptr;
   int page_fd = -1;
   std::vector<int> bells;
   std::function<Status()> accepting;                                          // why not, while the daemon drains

@@ -275,6 +275,7 @@ class SessionServer final : public schema::Session::Server {
     if (!group->missing().empty())
       text +=
           "; not there: rank" + std::string(group->missing().size() == 1 ? " " : "s ") + rank_list(group->missing());
+    text += plane_.turned_away->since(group->since());
     ipc::fill(out.initError(), {Code::timeout, text});
     forget(group, rank);
   }

@@ -45,11 +45,12 @@ Json group_line(const LocalGroup& group, const std::string& text) {
 }
 
 // What a group that is being made waits for.
-Json making(const LocalGroup& group) {
+Json making(const LocalGroup& group, const TurnedAway& turned_away) {
   const auto& missing = group.missing();
   const bool joining = group.state() == LocalGroup::State::joining;
   if (!missing.empty()) {
-    Json line = group_line(group, "waits for " + named_ranks(missing) + (joining ? " to join" : " to attach memory"));
+    Json line = group_line(group, "waits for " + named_ranks(missing) + (joining ? " to join" : " to attach memory") +
+                                      turned_away.since(group.since()));
     line["missing"] = missing;
     return line;
   }
@@ -112,7 +113,7 @@ Json why(const SnapshotInput& in) {
     if (group->state() == LocalGroup::State::ended) {
       waits.push_back(ended(*group));
     } else if (group->state() != LocalGroup::State::running) {
-      waits.push_back(making(*group));
+      waits.push_back(making(*group, in.turned_away));
     }
   }
   for (const auto& [id, session] : in.sessions.all()) {
@@ -141,7 +142,12 @@ Json reasons_of(const SnapshotInput& in) {
         reasons.push_back("group " + short_name(key) + ": " + sentence(w));
       }
     }
-    if (group->state() != LocalGroup::State::ended) {
+    if (group->state() == LocalGroup::State::ended) {
+      // The link is forgotten with the peer; what it took along shows until its ranks have seen it.
+      if (group->end().code() == Code::peer_lost) {
+        reasons.push_back("group " + short_name(key) + " ended: " + group->end().message());
+      }
+    } else {
       for (const DaemonEntry& daemon : group->daemons()) {
         for (const auto& peer : in.mesh_peers) {
           if (peer.address.host_id == daemon.host && !peer.up) {

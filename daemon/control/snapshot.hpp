@@ -8,6 +8,7 @@
 
 #include "daemon/control/drain.hpp"
 #include "daemon/control/sessions.hpp"
+#include "daemon/control/turned_away.hpp"
 #include "daemon/group/registry.hpp"
 #include "daemon/mesh/mesh.hpp"
 
@@ -22,6 +23,7 @@ struct SnapshotInput {
   const GroupRegistry& groups;
   std::vector<mesh::PeerInfo> mesh_peers;
   const std::vector<ProxyReport>& proxies;
+  const TurnedAway& turned_away;
   std::string socket;
   std::optional<Drain> drain{};
   std::vector<std::string> troubles{};  // what has failed for good, but leaves the daemon alive

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "daemon/group/unique_id.hpp"
@@ -9,17 +10,10 @@
 namespace railhead::daemon {
 namespace {
 
-std::string text_of(const std::vector<std::uint32_t>& list) {
-  if (list.empty()) return "default";
-  std::uint32_t sum = 0;
-  for (const std::uint32_t v : list) sum = sum * 31 + v;
-  return "explicit map (hash " + std::to_string(sum) + ")";
-}
-
 // One value of every rank, as text, with the name of its field.
 struct Field {
   const char* name;
-  std::function<std::string(const ipc::GroupParams&)> value;
+  Coordinator::ValueOf value;
 };
 
 const std::vector<Field>& fields() {
@@ -35,9 +29,22 @@ const std::vector<Field>& fields() {
       {"chunk_bytes", [](const auto& p) { return std::to_string(p.chunk_bytes); }},
       {"max_handles", [](const auto& p) { return std::to_string(p.max_handles); }},
       {"abort_on_refusal", [](const auto& p) { return std::string(p.abort_on_refusal ? "1" : "0"); }},
-      {"expert_to_rank", [](const auto& p) { return text_of(p.expert_rank); }},
   };
   return list;
+}
+
+std::vector<std::uint32_t> map_of(const ipc::GroupParams& p) {
+  return p.expert_rank.empty() ? ipc::default_expert_rank(p.experts, p.ranks) : p.expert_rank;
+}
+
+// Where two maps of one length differ first; nothing where they are the same, be it that one spells out the default.
+std::optional<std::size_t> first_difference(const ipc::GroupParams& a, const ipc::GroupParams& b) {
+  if (a.expert_rank == b.expert_rank) return std::nullopt;
+  const auto one = map_of(a);
+  const auto other = map_of(b);
+  const auto at = std::mismatch(one.begin(), one.end(), other.begin()).first;
+  if (at == one.end()) return std::nullopt;
+  return static_cast<std::size_t>(at - one.begin());
 }
 
 }  // namespace
@@ -87,7 +94,8 @@ void Coordinator::on_join(const mesh::HostId& from, const JoinMessage& join) {
   }
   joined_.emplace(join.rank, Joined{daemon, join.params});
   // A difference is told at once: the ranks that are still missing may never come.
-  if (const std::string difference = compare(); !difference.empty()) return refuse({Code::mismatch, difference});
+  if (const std::string difference = compare(join.rank); !difference.empty())
+    return refuse({Code::mismatch, difference});
   if (joined_.size() == join.params.ranks) fix_map();
 }
 
@@ -181,20 +189,39 @@ void Coordinator::announce_missing() {
 }
 
 // Names the field, and the ranks behind each of its values.
-std::string Coordinator::compare() const {
+std::string Coordinator::compare(std::uint32_t latest) const {
   for (const Field& field : fields()) {
-    std::map<std::string, std::vector<std::uint32_t>> ranks_by_value;
-    for (const auto& [rank, joined] : joined_) ranks_by_value[field.value(joined.params)].push_back(rank);
-    if (ranks_by_value.size() < 2) continue;
-    std::string text = std::string("group parameter ") + field.name + " differs between ranks: ";
-    bool first = true;
-    for (const auto& [value, ranks] : ranks_by_value) {
-      text += (first ? "" : "; ") + value + " on rank" + (ranks.size() == 1 ? " " : "s ") + rank_list(ranks);
-      first = false;
-    }
-    return text;
+    const std::string values = differing(field.value);
+    if (!values.empty()) return std::string("group parameter ") + field.name + " differs between ranks: " + values;
   }
-  return {};
+  return compare_maps(latest);
+}
+
+// "16 on ranks 0 and 1; 32 on rank 5", or nothing where all have the same.
+std::string Coordinator::differing(const ValueOf& value) const {
+  std::map<std::string, std::vector<std::uint32_t>> ranks_by_value;
+  for (const auto& [rank, joined] : joined_) ranks_by_value[value(joined.params)].push_back(rank);
+  if (ranks_by_value.size() < 2) return {};
+  std::string text;
+  for (const auto& [of_ranks, ranks] : ranks_by_value) {
+    text += (text.empty() ? "" : "; ") + of_ranks + " on " + named_ranks(ranks);
+  }
+  return text;
+}
+
+// Maps are long, so each is compared once: those that joined earlier agree, or the group would have ended.
+std::string Coordinator::compare_maps(std::uint32_t latest) const {
+  const ipc::GroupParams& params = joined_.at(latest).params;
+  const auto earlier = std::find_if(joined_.begin(), joined_.end(), [&](const auto& j) { return j.first != latest; });
+  if (earlier == joined_.end()) return {};
+  const auto expert = first_difference(params, earlier->second.params);
+  if (!expert) return {};
+  const std::uint32_t by_default = ipc::default_expert_rank(params.experts, params.ranks)[*expert];
+  return "group parameter expert_to_rank differs between ranks: expert_to_rank[" + std::to_string(*expert) +
+         "]: " + differing([&](const ipc::GroupParams& p) {
+           return p.expert_rank.empty() ? std::to_string(by_default) + " (default)"
+                                        : std::to_string(p.expert_rank[*expert]);
+         });
 }
 
 // Domains are numbered by their lowest rank.

@@ -18,6 +18,7 @@ namespace railhead::daemon {
 class Coordinator {
  public:
   using Send = std::function<void(const DaemonEntry& to, GroupMessage message)>;
+  using ValueOf = std::function<std::string(const ipc::GroupParams&)>;
 
   Coordinator(GroupKey key, std::array<std::uint8_t, 16> secret, Send send)
       : key_(key), secret_(secret), send_(std::move(send)) {}
@@ -55,7 +56,10 @@ class Coordinator {
   // All of a host whose daemon has not said anything yet.
   [[nodiscard]] std::vector<std::uint32_t> not_attached() const;
   [[nodiscard]] std::vector<std::uint32_t> not_wired() const;
-  [[nodiscard]] std::string compare() const;
+  // Empty when all that have joined agree; `latest` is the one that joined last.
+  [[nodiscard]] std::string compare(std::uint32_t latest) const;
+  [[nodiscard]] std::string differing(const ValueOf& value) const;
+  [[nodiscard]] std::string compare_maps(std::uint32_t latest) const;
   void fix_map();
   void send_all(const std::function<GroupMessage()>& message);
 

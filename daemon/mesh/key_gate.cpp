@@ -40,7 +40,7 @@ std::optional<std::string> KeyGate::answer() {
   }
   if (admitted) return std::nullopt;
   return "a caller from " + (parts.size() > 3 ? parts[3].to_string() : std::string("an unknown address")) +
-         " does not hold this cluster's mesh key";
+         " does not hold this cluster's mesh key: every daemon needs the same mesh.key_file";
 }
 
 }  // namespace railhead::mesh

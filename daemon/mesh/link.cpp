@@ -1,7 +1,5 @@
 #include "daemon/mesh/link.hpp"
 
-#include <cstring>
-
 #include "daemon/mesh/endpoint.hpp"
 
 namespace railhead::mesh {
@@ -60,21 +58,12 @@ Link::Link(zmq::context_t& context, const MeshConfig& config, const std::string&
       heard(opened),
       ping_due(opened + config.heartbeat),
       socket_(context, zmq::socket_type::dealer),
-      monitor_(context, zmq::socket_type::pair) {
+      monitor_(context, socket_, "link-" + route, kWatched) {
   const auto parsed = parse_endpoint(endpoint, "peer endpoint");
   configure_socket(socket_, config, !(parsed && parsed->is_v4_literal()), false);
   socket_.set(zmq::sockopt::routing_id, route);
   socket_.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
-  monitor_.set(zmq::sockopt::linger, 0);
-
-  const std::string name = "inproc://link-" + route;
-  if (zmq_socket_monitor(socket_.handle(), name.c_str(), kWatched) != 0) throw zmq::error_t();
-  monitor_.connect(name);
   socket_.connect(endpoint);
-}
-
-Link::~Link() {
-  zmq_socket_monitor(socket_.handle(), nullptr, 0);
 }
 
 SendOutcome Link::send(const Frame& frame, zmq::message_t* payload) {
@@ -93,17 +82,12 @@ std::optional<Result<Frame>> Link::receive() {
 }
 
 std::optional<LinkEvent> Link::next_event() {
-  zmq::message_t event;
-  zmq::message_t address;
-  if (!monitor_.recv(event, zmq::recv_flags::dontwait)) return std::nullopt;
-  if (event.more() && !monitor_.recv(address, zmq::recv_flags::dontwait)) return std::nullopt;
-  std::uint16_t id = 0;
-  LinkEvent result{LinkEvent::Kind::disconnected, 0};
-  std::memcpy(&id, event.data(), sizeof id);
-  std::memcpy(&result.detail, event.data<char>() + sizeof id, sizeof result.detail);
-  if (id == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+  const auto event = monitor_.next();
+  if (!event) return std::nullopt;
+  LinkEvent result{LinkEvent::Kind::disconnected, event->value};
+  if (event->id == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
     result.kind = LinkEvent::Kind::ready;
-  } else if (id != ZMQ_EVENT_DISCONNECTED) {
+  } else if (event->id != ZMQ_EVENT_DISCONNECTED) {
     result.kind = LinkEvent::Kind::handshake_failed;
   }
   return result;

@@ -10,6 +10,7 @@
 
 #include "daemon/mesh/frame.hpp"
 #include "daemon/mesh/mesh.hpp"
+#include "daemon/mesh/monitor.hpp"
 
 namespace railhead::mesh {
 
@@ -36,12 +37,11 @@ class Link {
 
   // Throws zmq::error_t: out of descriptors, or an address that ZeroMQ does not take.
   Link(zmq::context_t& context, const MeshConfig& config, const std::string& endpoint, const std::string& route);
-  ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
   [[nodiscard]] zmq::socket_ref socket() { return socket_; }
-  [[nodiscard]] zmq::socket_ref monitor() { return monitor_; }
+  [[nodiscard]] zmq::socket_ref monitor() { return monitor_.socket(); }
   SendOutcome send(const Frame& frame, zmq::message_t* payload = nullptr);
   // Empty when nothing waits.
   std::optional<Result<Frame>> receive();
@@ -57,7 +57,7 @@ class Link {
 
  private:
   zmq::socket_t socket_;
-  zmq::socket_t monitor_;
+  SocketMonitor monitor_;
 };
 
 }  // namespace railhead::mesh

@@ -63,7 +63,8 @@ struct MeshHandlers {
   // that retains (the other one may see the peer come up again when its retain was on the way). All messages to the
   // peer that were still queued are lost with it.
   std::function<void(const HostId& peer, const Status& reason)> on_peer_down;
-  // Someone was turned away: wrong key, wrong version, identity taken. For the log.
+  // Someone was turned away: wrong key, wrong version, identity taken. For the log; a daemon that dials tries again and
+  // again.
   std::function<void(const Status& reason)> on_refused;
   // The mesh thread has ended by itself: no other daemon can be reached any more.
   std::function<void(const Status& reason)> on_failed;

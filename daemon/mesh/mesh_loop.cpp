@@ -37,6 +37,7 @@ Result<std::string> MeshLoop::bind() {
     configure_socket(*router_, config_, !wanted->is_v4_literal(), true);
     router_->set(zmq::sockopt::router_mandatory, true);  // an ended connection is an error, not silence
     router_->set(zmq::sockopt::router_handover, true);   // a link that re-connects while dialling keeps its route
+    door_.emplace(context_, *router_);
     router_->bind(config_.bind);
     const auto bound = parse_endpoint(router_->get(zmq::sockopt::last_endpoint), "the bound mesh address");
     if (!bound) return fail(bound.error());
@@ -89,11 +90,7 @@ void MeshLoop::run() {
 
 void MeshLoop::round() {
   if (poll() < 0) return;
-  while (gate_) {
-    const auto turned_away = gate_->answer();
-    if (turned_away && handlers_.on_refused) handlers_.on_refused({Code::permission, *turned_away});
-    if ((gate_->socket().get(zmq::sockopt::events) & ZMQ_POLLIN) == 0) break;
-  }
+  look_at_door();
   drain_router();
   std::vector<HostId> ids;
   for (const auto& [id, peer] : peers_) ids.push_back(id);
@@ -106,10 +103,22 @@ void MeshLoop::round() {
   if (std::exchange(changed_, false)) publish();
 }
 
+void MeshLoop::look_at_door() {
+  while (gate_) {
+    const auto turned_away = gate_->answer();
+    if (turned_away && handlers_.on_refused) handlers_.on_refused({Code::permission, *turned_away});
+    if ((gate_->socket().get(zmq::sockopt::events) & ZMQ_POLLIN) == 0) break;
+  }
+  while (const auto turned_away = door_->next()) {
+    if (handlers_.on_refused && !stopping_) handlers_.on_refused(*turned_away);
+  }
+}
+
 int MeshLoop::poll() {
   items_.clear();
   items_.push_back({nullptr, outbox_->bell(), ZMQ_POLLIN, 0});
   items_.push_back({router_->handle(), 0, ZMQ_POLLIN, 0});
+  items_.push_back({door_->socket().handle(), 0, ZMQ_POLLIN, 0});
   if (gate_) items_.push_back({gate_->socket().handle(), 0, ZMQ_POLLIN, 0});
   for (auto& [id, peer] : peers_) {
     if (!peer.link) continue;

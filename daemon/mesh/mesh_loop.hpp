@@ -17,6 +17,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "daemon/mesh/door_watch.hpp"
 #include "daemon/mesh/key_gate.hpp"
 #include "daemon/mesh/link.hpp"
 #include "daemon/mesh/mesh.hpp"
@@ -52,6 +53,7 @@ class MeshLoop {
   // mesh_loop.cpp
   void run();
   void round();
+  void look_at_door();
   int poll();
   [[nodiscard]] int poll_timeout_ms() const;
   void take_commands();
@@ -99,6 +101,7 @@ class MeshLoop {
   zmq::context_t context_;  // before the sockets: they must go first
   std::optional<KeyGate> gate_;
   std::optional<zmq::socket_t> router_;
+  std::optional<DoorWatch> door_;
   std::map<HostId, Peer> peers_;
   std::unordered_map<std::string, HostId> routes_;  // inbound route -> peer
   std::unordered_map<HostId, std::size_t, HostIdHash> retained_;

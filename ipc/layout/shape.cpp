@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint32_t kChunkTarget = 125'000;
 constexpr std::uint32_t kUsualElementBytes = 2;
 
-// What is under way for one host should stay in its cache: about 16 chunks of one kind of operation. Two slots a ring keep
-// both ends busy; beyond four nothing is gained (docs/benchmarks.md, "Slots").
+// What is under way for one host should stay in its cache: about 16 chunks of one kind of operation. Two slots a ring
+// keep both ends busy; beyond four nothing is gained (docs/benchmarks.md, "Slots").
 constexpr std::uint32_t kChunksOfHost = 16;
 constexpr std::uint32_t kFewestSlots = 2;
 constexpr std::uint32_t kMostSlots = 4;
@@ -28,7 +28,9 @@ Result<void> in_range(const char* field, std::uint64_t value, std::uint64_t low,
                                           ", allowed is " + std::to_string(low) + " to " + std::to_string(high));
 }
 
-std::vector<std::uint32_t> contiguous_blocks(std::uint32_t experts, std::uint32_t ranks) {
+}  // namespace
+
+std::vector<std::uint32_t> default_expert_rank(std::uint32_t experts, std::uint32_t ranks) {
   std::vector<std::uint32_t> map(experts);
   const std::uint32_t base = experts / ranks;  // NOLINT(clang-analyzer-core.DivideZero): ranks were checked
   const std::uint32_t extra = experts % ranks;
@@ -38,8 +40,6 @@ std::vector<std::uint32_t> contiguous_blocks(std::uint32_t experts, std::uint32_
   }
   return map;
 }
-
-}  // namespace
 
 Result<void> validate(const GroupParams& p) {
   const struct {
@@ -83,7 +83,8 @@ GroupShape::GroupShape(GroupParams params, GroupMap map) : params_(std::move(par
     local_of_rank_[r] = static_cast<std::uint16_t>(ranks_of_domain_[domain].size());
     ranks_of_domain_[domain].push_back(static_cast<std::uint16_t>(r));
   }
-  expert_rank_ = params_.expert_rank.empty() ? contiguous_blocks(params_.experts, params_.ranks) : params_.expert_rank;
+  expert_rank_ =
+      params_.expert_rank.empty() ? default_expert_rank(params_.experts, params_.ranks) : params_.expert_rank;
   experts_of_domain_.assign(ranks_of_domain_.size(), 0);
   for (const std::uint32_t rank : expert_rank_) ++experts_of_domain_[map_.domain_of_rank[rank]];
   if (params_.ring_slots == 0) params_.ring_slots = default_ring_slots();

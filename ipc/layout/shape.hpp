@@ -40,6 +40,9 @@ struct GroupParams {
   bool operator==(const GroupParams&) const = default;
 };
 
+// What an empty expert_rank means.
+std::vector<std::uint32_t> default_expert_rank(std::uint32_t experts, std::uint32_t ranks);
+
 // Values within limits and consistent with each other; the message names field, value and limit.
 Result<void> validate(const GroupParams& params);
 

@@ -2,7 +2,9 @@
 // late, out of order or twice.
 #include <gtest/gtest.h>
 
+#include <future>
 #include <iostream>
+#include <vector>
 
 #include "tests/conformance/cover_cases.hpp"
 #include "tests/conformance/stamped.hpp"
@@ -63,6 +65,28 @@ TEST_P(Fabrics, StampedRounds) {
     const Group group(session, id, job.config(rank));
     StampedRank(group, rank, job).run(0, rounds(100, 10'000));
   });
+}
+
+// Each daemon gives a group to one of its proxies: with several groups, most pairs of proxies meet.
+TEST(SeveralProxies, GroupsSideBySide) {
+  ClusterOptions options;
+  options.hosts = 2;
+  options.proxies = {3, 2};
+  Cluster cluster(options);
+  std::vector<std::future<void>> groups;
+  for (std::uint32_t g = 0; g < 8; ++g) {
+    groups.push_back(std::async(std::launch::async, [&cluster, g] {
+      StampedJob job;
+      job.ranks = 3;
+      job.job = g + 1;
+      job.seed = seed(31) + g;
+      cluster.run({0, 1, 1}, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+        const Group group(session, id, job.config(rank));
+        StampedRank(group, rank, job).run(0, rounds(20, 1'000));
+      });
+    }));
+  }
+  for (auto& group : groups) ASSERT_NO_THROW(group.get());
 }
 
 INSTANTIATE_TEST_SUITE_P(

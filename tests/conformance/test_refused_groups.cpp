@@ -38,7 +38,7 @@ constexpr Different kDifferent[] = {
     {"chunk_bytes", [](rh_group_config& c) { c.chunk_bytes = 4096; }, "0", "4096"},
     {"max_handles", [](rh_group_config& c) { c.max_handles = 6; }, "4", "6"},
     {"abort_on_refusal", [](rh_group_config& c) { c.abort_on_refusal = 1; }, "0", "1"},
-    {"expert_to_rank", [](rh_group_config& c) { c.expert_to_rank = kMap; }, "default", "explicit"},
+    {"expert_to_rank", [](rh_group_config& c) { c.expert_to_rank = kMap; }, "expert_to_rank[1]: 0 (default)", "1 on"},
     {"ranks", [](rh_group_config& c) { c.ranks = 4; }, "3", "4"},
 };
 

@@ -29,9 +29,11 @@ class World {
   }
 
   // The same socket again after the death of the daemon behind it.
-  void start_host(std::uint32_t h) {
+  void start_host(std::uint32_t h, const std::vector<std::string>& more = {}) {
     if (hosts_.size() <= h) hosts_.resize(h + 1);
-    hosts_[h] = std::make_unique<Epd>(folder_ / (std::to_string(h) + ".sock"), flags_);
+    std::vector<std::string> flags = flags_;
+    flags.insert(flags.end(), more.begin(), more.end());
+    hosts_[h] = std::make_unique<Epd>(folder_ / (std::to_string(h) + ".sock"), flags);
   }
   [[nodiscard]] Epd& host(std::uint32_t h) { return *hosts_[h]; }
   [[nodiscard]] std::uint32_t hosts() const { return static_cast<std::uint32_t>(hosts_.size()); }

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <set>
 
@@ -80,6 +81,25 @@ TEST(KeyTable, NearestName) {
   EXPECT_EQ(nearest_key("log.levle"), "log.level");
   EXPECT_EQ(nearest_key("completely.different.thing"), "");
   EXPECT_EQ(nearest_key(std::string(100'000, 'x')), "");
+}
+
+TEST(KeyTable, ProxiesRunWhereTheProcessMay) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+  Config config;
+  config.proxy.cpus = {first};
+  EXPECT_TRUE(check_together(config).ok());
+  config.proxy.cpus = {first, first + 1, 70'000};
+  const std::string refused = check_together(config).message();
+  ::sched_setaffinity(0, sizeof(before), &before);
+  const std::string beyond = std::to_string(first + 1) + ",70000";
+  EXPECT_EQ(refused, "proxy.cpus names " + beyond + ", but this process may run on " + std::to_string(first) + " only");
 }
 
 TEST(KeyTable, TimeoutMustHoldTwoHeartbeats) {

@@ -116,6 +116,37 @@ TEST_F(CoordinatorTest, EveryParameterIsCompared) {
   }
 }
 
+TEST_F(CoordinatorTest, ExpertMapsAreComparedExpertByExpert) {
+  const auto mapped = [](std::vector<std::uint32_t> map) {
+    auto p = params(32);
+    p.experts = static_cast<std::uint32_t>(map.size());
+    p.expert_rank = std::move(map);
+    return p;
+  };
+  join(1, 0, mapped({3, 1, 0}));
+  join(1, 1, mapped({3, 1, 0}));
+  join(2, 2, mapped({3, 0, 31}));
+  const auto refused = sent<RefusedMessage>();
+  ASSERT_EQ(refused.size(), 2U);
+  EXPECT_EQ(refused[0].second.reason.code(), Code::mismatch);
+  EXPECT_THAT(refused[0].second.reason.message(), HasSubstr("expert_to_rank[1]: 0 on rank 2; 1 on ranks 0 and 1"));
+}
+
+TEST_F(CoordinatorTest, AnExpertMapAgainstTheDefault) {
+  auto spelled_out = params(4);
+  spelled_out.expert_rank = {0, 0, 1, 1, 2, 2, 3, 3};  // what the default means
+  join(1, 0, params(4));
+  join(1, 1, spelled_out);
+  EXPECT_TRUE(sent<RefusedMessage>().empty());
+  auto other = spelled_out;
+  std::swap(other.expert_rank[5], other.expert_rank[6]);
+  join(1, 2, other);
+  const auto refused = sent<RefusedMessage>();
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_THAT(refused[0].second.reason.message(),
+              HasSubstr("expert_to_rank[5]: 2 on rank 1; 2 (default) on rank 0; 3 on rank 2"));
+}
+
 TEST_F(CoordinatorTest, TwoProcessesWithOneRankAreNamed) {
   join(1, 0, params(2));
   join(2, 0, params(2));

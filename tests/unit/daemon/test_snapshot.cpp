@@ -39,6 +39,7 @@ class Snapshot : public testing::Test {
                                             *groups_,
                                             {},
                                             proxies,
+                                            turned_away_,
                                             "/run/epd/epd.sock",
                                             drain,
                                             std::move(troubles)}));
@@ -63,13 +64,14 @@ class Snapshot : public testing::Test {
   config::Config config_;
   mesh::HostId host_{{1, 2, 3}};
   log::Log log_ = *log::Log::make({"error", "stderr"});
+  TurnedAway turned_away_;
   SessionTable sessions_{10, [](std::uint64_t, ipc::Life) {}};
   std::unique_ptr<GroupRegistry> groups_;
 };
 
 TEST_F(Snapshot, AnUnknownNameIsNothing) {
   const std::vector<ProxyReport> proxies;
-  EXPECT_EQ(make_snapshot("secrets", {config_, host_, "", {}, sessions_, *groups_, {}, proxies, ""}), "");
+  EXPECT_EQ(make_snapshot("secrets", {config_, host_, "", {}, sessions_, *groups_, {}, proxies, turned_away_, ""}), "");
 }
 
 TEST_F(Snapshot, AnIdleDaemonIsReady) {

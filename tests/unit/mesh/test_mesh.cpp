@@ -117,6 +117,16 @@ TEST(Mesh, WrongKeyIsRefusedWithAPointerToTheKeyFile) {
     EXPECT_EQ(reason->code(), Code::permission) << reason->to_string();
     EXPECT_NE(reason->message().find("mesh.key_file"), std::string::npos) << reason->message();
   }
+  // The other side says of both, too, from where they called and what to look at.
+  for (const bool wrong_key : {true, false}) {
+    EXPECT_TRUE(server.log.wait([&] {
+      return std::any_of(server.log.refused.begin(), server.log.refused.end(), [&](const Status& refused) {
+        const std::string& text = refused.message();
+        return text.starts_with("a caller from 127.0.0.1 ") && text.find("mesh.key_file") != std::string::npos &&
+               (text.find("does not hold this cluster's mesh key") != std::string::npos) == wrong_key;
+      });
+    })) << (wrong_key ? "wrong key" : "no key");
+  }
   EXPECT_TRUE(server.log.all_messages().empty());
   EXPECT_TRUE(server.log.all_ups().empty());
 }
