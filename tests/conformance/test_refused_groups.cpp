@@ -118,10 +118,10 @@ struct Disagreement {
   void (*change)(rh_dispatch_args&);
 };
 constexpr Disagreement kDisagreements[] = {
-    {"layout", [](rh_dispatch_args& a) { a.layout = RH_LAYOUT_RANK; }},
-    {"element type", [](rh_dispatch_args& a) { a.type = RH_BF16; }},
-    {"alignment", [](rh_dispatch_args& a) { a.align = 4; }},
-    {"side bytes", [](rh_dispatch_args& a) { a.side_bytes = 4; }},
+    {"layout: ", [](rh_dispatch_args& a) { a.layout = RH_LAYOUT_RANK; }},
+    {"element type: ", [](rh_dispatch_args& a) { a.type = RH_BF16; }},
+    {"alignment: ", [](rh_dispatch_args& a) { a.align = 4; }},
+    {"side bytes: ", [](rh_dispatch_args& a) { a.side_bytes = 4; }},
 };
 
 // Different calls under one number: an error with the field and two ranks on all of them, never wrong data.
@@ -145,6 +145,59 @@ TEST_P(RefusedGroup, CallsThatDifferEndTheGroupOnAllRanks) {
       EXPECT_EQ(rh_group_status(group.get()), RH_MISMATCH);
     });
   }
+}
+
+struct CombineDisagreement {
+  const char* says;
+  const char* usual;
+  const char* changed;
+  void (*change)(rh_combine_args&, rh_handle* other);
+};
+constexpr CombineDisagreement kCombineDisagreements[] = {
+    {"element type: ", "fp32", "bf16", [](rh_combine_args& a, rh_handle*) { a.type = RH_BF16; }},
+    {"wire type: ", "fp32", "bf16", [](rh_combine_args& a, rh_handle*) { a.wire_type = RH_BF16; }},
+    {"weighted: ", "no", "yes", [](rh_combine_args& a, rh_handle*) { a.weighted = 1; }},
+    {"handle: ", "of op 1", "of op 2", [](rh_combine_args& a, rh_handle* other) { a.handle = other; }},
+};
+
+TEST_P(RefusedGroup, CombinesThatDifferEndTheGroupOnAllRanks) {
+  for (const CombineDisagreement& d : kCombineDisagreements) {
+    std::barrier all_done(3);
+    cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+      const Group group(session, id, small_config(3, rank));
+      SmallCall call;
+      const auto [result, handle] = group.dispatch(call.args);
+      const auto [other_result, other] = group.dispatch(call.args);
+      all_done.arrive_and_wait();
+      rh_combine_args combine = call.combine_args(result, handle.get());
+      if (rank == 2) d.change(combine, other.get());
+      EXPECT_EQ(rh_combine(group.get(), &combine, nullptr), RH_MISMATCH) << d.says << rh_last_error();
+      const std::string text = rh_last_error();
+      for (const char* piece : {d.says, d.usual, d.changed, "op 3", "rank 2"}) {
+        EXPECT_NE(text.find(piece), std::string::npos) << d.says << " lacks " << piece << ": " << text;
+      }
+      EXPECT_EQ(rh_group_status(group.get()), RH_MISMATCH);
+    });
+  }
+}
+
+TEST_P(RefusedGroup, ACachedDispatchAgainstAFreshOneEndsTheGroupOnAllRanks) {
+  std::barrier all_done(3);
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    const Group group(session, id, small_config(3, rank));
+    SmallCall call;
+    const auto [result, handle] = group.dispatch(call.args);
+    all_done.arrive_and_wait();
+    if (rank == 2) call.args.cached = handle.get();
+    try {
+      group.dispatch(call.args);
+      ADD_FAILURE() << "rank " << rank << " was not told";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), RH_MISMATCH) << e.what();
+      EXPECT_NE(std::string(e.what()).find("cached: "), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("rank 2"), std::string::npos) << e.what();
+    }
+  });
 }
 
 TEST_P(RefusedGroup, CombineAgainstDispatchEndsTheGroupOnAllRanks) {
