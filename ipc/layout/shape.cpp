@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint32_t kChunkTarget = 125'000;
 constexpr std::uint32_t kUsualElementBytes = 2;
 
-// What is under way for one host should stay in its cache: about 16 chunks of one kind of operation. Two slots a ring keep
-// both ends busy; beyond four nothing is gained (docs/benchmarks.md, "Slots").
+// What is under way for one host should stay in its cache: about 16 chunks of one kind of operation. Two slots a ring
+// keep both ends busy; beyond four nothing is gained (docs/benchmarks.md, "Slots").
 constexpr std::uint32_t kChunksOfHost = 16;
 constexpr std::uint32_t kFewestSlots = 2;
 constexpr std::uint32_t kMostSlots = 4;
@@ -122,6 +122,12 @@ std::uint32_t GroupShape::slot_bytes() const {
   const std::uint32_t largest =
       std::max(dispatch_record_bytes(kMaxElementBytes), combine_record_bytes(kMaxElementBytes));
   return kHeader + std::max(records * usual, largest);
+}
+
+// A slot fits one record of the largest element whatever was asked for: small records would fill that with several.
+std::uint32_t GroupShape::chunk_record_bytes() const {
+  const std::uint32_t room = slot_bytes() - static_cast<std::uint32_t>(sizeof(ChunkHeader));
+  return params_.chunk_bytes == 0 ? room : std::min(room, params_.chunk_bytes);
 }
 
 }  // namespace railhead::ipc
