@@ -15,6 +15,7 @@ namespace {
 // 10,000 rounds in the long form; the quick lane does 1,000, which is 2,200 operations.
 constexpr std::uint32_t kQuickRounds = 1000;
 constexpr std::uint32_t kAllRounds = 10'000;
+constexpr std::uint32_t kQuickNarrowRounds = 400;  // each of a hundred chunks and more
 
 void stamped(Cluster& cluster, const std::vector<std::uint16_t>& hosts, StampedJob job, std::uint32_t count) {
   job.ranks = static_cast<std::uint32_t>(hosts.size());
@@ -50,6 +51,20 @@ TEST(Rounds, TwoHostsThreeInFlight) {
 TEST(Rounds, ThreeHostsOneInFlight) {
   Cluster cluster({.hosts = 3});
   stamped(cluster, {2, 0, 1, 0}, {.depth = 1, .seed = seed(15)}, rounds(kQuickRounds, kAllRounds));
+}
+
+// Every limit of the rail at its least, and more records than a ring or a step can hold.
+TEST(Rounds, ThreeChannelsOfOneSlotAndChunksOfOneRecord) {
+  Cluster cluster({.hosts = 2});
+  stamped(cluster, {0, 1, 0, 1},
+          {.layout = RH_LAYOUT_EXPERT,
+           .depth = 2,
+           .channels = 3,
+           .ring_slots = 1,
+           .chunk_bytes = 1,
+           .most_tokens = 40,
+           .seed = seed(18)},
+          rounds(kQuickNarrowRounds, kAllRounds));
 }
 
 // Same inputs, same bits, whatever the delays: rows, maps and y of 20 repeats.

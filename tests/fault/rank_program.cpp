@@ -133,6 +133,7 @@ class Program {
     config.topk = number(words, "topk", 2);
     config.depth = number(words, "depth", 0);
     config.channels = number(words, "channels", 0);
+    config.ring_slots = number(words, "slots", 0);
     config.chunk_bytes = number(words, "chunk", 0);
     config.join_timeout_ms = number(words, "join_ms", 20'000);
     config.op_timeout_ms = number(words, "op_ms", 60'000);

@@ -14,6 +14,9 @@ using testing::HasSubstr;
 
 constexpr double kLimitMs = 1000;
 
+// Rings of one slot and chunks of one record, in three channels: half of the cases, the others have the defaults.
+constexpr const char* kNarrow = "channels=3 slots=1 chunk=1";
+
 class Kill : public testing::TestWithParam<std::uint32_t> {
  protected:
   Kill() : world_(GetParam()), base_(world_.settled_holdings()) {}
@@ -65,7 +68,7 @@ TEST_P(Kill, BetweenOperations) {
 }
 
 TEST_P(Kill, WhileOthersWaitForItsHeader) {
-  populate(4);
+  populate(4, kNarrow);
   world_.expect_good(world_.everybody(), "round");
   const auto survivors = all_but(world_.everybody(), 2);
   world_.send(survivors, "round");
@@ -76,7 +79,7 @@ TEST_P(Kill, WhileOthersWaitForItsHeader) {
 }
 
 TEST_P(Kill, InTheMiddleOfAnOperation) {
-  populate(4);
+  populate(4, kNarrow);
   world_.expect_good(world_.everybody(), "round");
   const auto survivors = all_but(world_.everybody(), 3);
   world_.send(survivors, "round tokens=64");
@@ -105,7 +108,7 @@ TEST_P(Kill, WithALivingForkedChildThatHoldsEverything) {
 }
 
 TEST_P(Kill, AnotherGroupGoesOnAndSurvivorsMakeANewOne) {
-  populate(3);  // processes 0, 1, 2
+  populate(3, kNarrow);  // processes 0, 1, 2
   for (std::size_t i = 0; i < 2; ++i) world_.add_rank(static_cast<std::uint32_t>(i) % GetParam());
   const std::vector<std::size_t> others = {3, 4};
   world_.make_group(others);
@@ -127,7 +130,7 @@ TEST_P(Kill, AtRandomInstants) {
   std::mt19937 random(seed);
   for (std::size_t r = 0; r < 4; ++r) world_.add_rank(static_cast<std::uint32_t>(r) % GetParam());
   for (int i = 0; i < kills && !HasFailure(); ++i) {
-    world_.make_group(world_.everybody());
+    world_.make_group(world_.everybody(), i % 2 == 0 ? "" : kNarrow);
     world_.send(world_.everybody(), "round endless tokens=256");
     ::poll(nullptr, 0, static_cast<int>(random() % 25));
     const std::size_t victim = random() % 4;
