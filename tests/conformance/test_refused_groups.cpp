@@ -11,13 +11,12 @@ namespace {
 
 constexpr std::uint32_t kMap[kSmallExperts] = {0, 1, 2, 0};
 
-class RefusedGroup : public testing::TestWithParam<std::uint32_t> {
+class RefusedGroup : public Refused {
  protected:
   std::vector<std::uint16_t> hosts() const {
-    const auto other = static_cast<std::uint16_t>(GetParam() - 1);
+    const auto other = last_host();
     return {0, other, other};
   }
-  Cluster cluster_{{.hosts = GetParam()}};
 };
 
 struct Different {
@@ -267,10 +266,7 @@ TEST_P(RefusedGroup, AbortOnRefusal) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Hosts, RefusedGroup, testing::Values(1U, 2U),
-                         [](const testing::TestParamInfo<std::uint32_t>& hosts) {
-                           return std::to_string(hosts.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(Hosts, RefusedGroup, refusal_hosts(), refusal_name);
 
 }  // namespace
 }  // namespace railhead::test

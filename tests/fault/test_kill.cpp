@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/fault/world.hpp"
+#include "tests/support/faults.hpp"
 
 namespace railhead::test {
 namespace {
@@ -19,7 +20,8 @@ constexpr const char* kNarrow = "channels=3 slots=1 chunk=1";
 
 class Kill : public testing::TestWithParam<std::uint32_t> {
  protected:
-  Kill() : world_(GetParam()), base_(world_.settled_holdings()) {}
+  explicit Kill(const std::vector<std::string>& flags = {})
+      : world_(GetParam(), flags), base_(world_.settled_holdings()) {}
 
   // Ranks over the hosts in turn.
   void populate(std::size_t ranks, const std::string& parameters = {}) {
@@ -45,6 +47,7 @@ class Kill : public testing::TestWithParam<std::uint32_t> {
     world_.forget_ranks();
     for (std::uint32_t h = 0; h < GetParam(); ++h) world_.expect_freed(h, base_[h]);
   }
+  void kill_at_random_instants(int kills);
   static std::vector<std::size_t> all_but(std::vector<std::size_t> list, std::size_t one) {
     std::erase(list, one);
     return list;
@@ -123,8 +126,7 @@ TEST_P(Kill, AnotherGroupGoesOnAndSurvivorsMakeANewOne) {
   expect_everything_freed();
 }
 
-TEST_P(Kill, AtRandomInstants) {
-  const int kills = soak() ? 300 : GetParam() == 1 ? 20 : 10;
+void Kill::kill_at_random_instants(int kills) {
   const unsigned seed = 20250101;
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
@@ -145,7 +147,24 @@ TEST_P(Kill, AtRandomInstants) {
   expect_everything_freed();
 }
 
+TEST_P(Kill, AtRandomInstants) {
+  kill_at_random_instants(soak() ? 300 : GetParam() == 1 ? 20 : 10);
+}
+
 INSTANTIATE_TEST_SUITE_P(Hosts, Kill, testing::Values(1U, 2U), [](const auto& i) { return std::to_string(i.param); });
+
+// The same with writes that come late, twice and out of order while the group ends.
+class KillUnderFaults : public Kill {
+ protected:
+  KillUnderFaults() : Kill({"--fabric.fault", all_faults(52)}) {}
+};
+
+TEST_P(KillUnderFaults, AtRandomInstants) {
+  kill_at_random_instants(soak() ? 100 : 6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hosts, KillUnderFaults, testing::Values(2U),
+                         [](const auto& i) { return std::to_string(i.param); });
 
 }  // namespace
 }  // namespace railhead::test

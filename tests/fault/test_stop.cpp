@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/fault/world.hpp"
+#include "tests/support/faults.hpp"
 
 namespace railhead::test {
 namespace {
@@ -112,6 +113,20 @@ TEST_P(Stop, AnEvictedSessionIsToldSoAndMayOpenANewOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, Stop, testing::Values(1U, 2U), [](const auto& i) { return std::to_string(i.param); });
+
+// The same with writes that come late, twice and out of order while the group ends.
+class StopUnderFaults : public Stop {
+ protected:
+  StopUnderFaults() : Stop({"--fabric.fault", all_faults(51)}) {}
+};
+
+TEST_P(StopUnderFaults, EvictedInTheMiddleAndThawedItChangesNothing) {
+  const int rounds = soak() ? 20 : 2;
+  for (int i = 0; i < rounds && !HasFailure(); ++i) evict_and_thaw(15 + 7 * i);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hosts, StopUnderFaults, testing::Values(2U),
+                         [](const auto& i) { return std::to_string(i.param); });
 
 }  // namespace
 }  // namespace railhead::test
