@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <string>
+#include <utility>
 
 namespace railhead::ipc {
 namespace {
@@ -14,6 +15,36 @@ std::uint32_t crc(std::uint32_t seed, const void* data, std::size_t bytes) {
 std::uint32_t checksum_of(ChunkHeader header) {
   header.checksum = 0;
   return crc(0, &header, sizeof(header));
+}
+
+// The name of a value, or the number that a broken or newer peer wrote there.
+template <std::size_t N>
+std::string name_in(const char* const (&names)[N], std::uint8_t value) {
+  return value < N ? names[value] : std::to_string(value);
+}
+
+std::string kind_name(std::uint8_t kind) {
+  static constexpr const char* kNames[] = {"none", "dispatch", "combine"};
+  return name_in(kNames, kind);
+}
+
+std::string layout_name(std::uint8_t layout) {
+  static constexpr const char* kNames[] = {"rank", "expert"};
+  return name_in(kNames, layout);
+}
+
+// In the order of kernels::DataType.
+std::string type_name(std::uint8_t type) {
+  static constexpr const char* kNames[] = {"u8", "bf16", "fp16", "fp32"};
+  return name_in(kNames, type);
+}
+
+std::string handle_name(std::uint64_t op) {
+  return op == 0 ? "none" : "of op " + std::to_string(op);
+}
+
+std::string yes_or_no(int flag) {
+  return flag != 0 ? "yes" : "no";
 }
 
 }  // namespace
@@ -46,19 +77,21 @@ std::uint32_t header_checksum(const OpHeader& header, const std::uint32_t* slice
 }
 
 std::string disagreement(const OpHeader& a, const OpHeader& b) {
-  const struct {
-    const char* field;
-    std::uint64_t left, right;
-  } fields[] = {
-      {"kind", a.kind, b.kind},        {"handle", a.handle_op, b.handle_op},
-      {"layout", a.layout, b.layout},  {"element type", a.element, b.element},
-      {"wire type", a.wire, b.wire},   {"flags", a.flags, b.flags},
-      {"alignment", a.align, b.align}, {"side bytes", a.side_bytes, b.side_bytes},
+  const auto differ = [](const char* field, const std::string& left, const std::string& right) {
+    return std::string(field) + ": " + left + " and " + right;
   };
-  for (const auto& f : fields) {
-    if (f.left != f.right) {
-      return std::string(f.field) + ": " + std::to_string(f.left) + " and " + std::to_string(f.right);
-    }
+  if (a.kind != b.kind) return differ("kind", kind_name(a.kind), kind_name(b.kind));
+  for (const auto& [name, flag] : {std::pair{"cached", kFlagCached}, std::pair{"weighted", kFlagWeighted}}) {
+    if (((a.flags ^ b.flags) & flag) != 0) return differ(name, yes_or_no(a.flags & flag), yes_or_no(b.flags & flag));
+  }
+  if (a.flags != b.flags) return differ("flags", std::to_string(a.flags), std::to_string(b.flags));
+  if (a.handle_op != b.handle_op) return differ("handle", handle_name(a.handle_op), handle_name(b.handle_op));
+  if (a.layout != b.layout) return differ("layout", layout_name(a.layout), layout_name(b.layout));
+  if (a.element != b.element) return differ("element type", type_name(a.element), type_name(b.element));
+  if (a.wire != b.wire) return differ("wire type", type_name(a.wire), type_name(b.wire));
+  if (a.align != b.align) return differ("alignment", std::to_string(a.align), std::to_string(b.align));
+  if (a.side_bytes != b.side_bytes) {
+    return differ("side bytes", std::to_string(a.side_bytes), std::to_string(b.side_bytes));
   }
   return {};
 }

@@ -32,7 +32,7 @@ struct SpanRef {
 struct OpHeader {
   std::uint64_t op;
   std::uint32_t epoch;
-  // From here to `side_bytes`: every rank must pass the same (compared by agrees_with).
+  // From here to `side_bytes`: every rank must pass the same (compared by disagreement).
   std::uint8_t kind;     // OpKind
   std::uint8_t layout;   // Layout
   std::uint8_t element;  // kernels::DataType of x (dispatch) or of the rows (combine)
@@ -168,7 +168,7 @@ Result<void> check(const ChunkHeader& header, std::uint32_t slot_bytes);
 // Checksum of an operation header with its slice (slice_words u32 words directly behind the header).
 std::uint32_t header_checksum(const OpHeader& header, const std::uint32_t* slice, std::size_t slice_words);
 
-// The first field in which two ranks' calls under one number differ, or an empty string: "layout: 0 and 1".
+// The first field in which two ranks' calls under one number differ, or an empty string: "layout: rank and expert".
 std::string disagreement(const OpHeader& a, const OpHeader& b);
 
 }  // namespace railhead::ipc

@@ -125,4 +125,10 @@ std::uint32_t GroupShape::slot_bytes() const {
   return kHeader + std::max(records * usual, largest);
 }
 
+// A slot fits one record of the largest element whatever was asked for: small records would fill that with several.
+std::uint32_t GroupShape::chunk_record_bytes() const {
+  const std::uint32_t room = slot_bytes() - static_cast<std::uint32_t>(sizeof(ChunkHeader));
+  return params_.chunk_bytes == 0 ? room : std::min(room, params_.chunk_bytes);
+}
+
 }  // namespace railhead::ipc

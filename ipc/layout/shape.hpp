@@ -87,6 +87,8 @@ class GroupShape {
   [[nodiscard]] std::uint32_t combine_record_bytes(std::uint32_t element_bytes) const;
   // Bytes of a ring slot: chunk header and at least one record of the largest element.
   [[nodiscard]] std::uint32_t slot_bytes() const;
+  // Bytes of records that a chunk may hold: all of the slot, or chunk_bytes where it was given. One record always may.
+  [[nodiscard]] std::uint32_t chunk_record_bytes() const;
 
  private:
   [[nodiscard]] std::uint32_t default_ring_slots() const;

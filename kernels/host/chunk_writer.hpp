@@ -1,5 +1,5 @@
-// Packs the records of one tx ring into slots, as many to a slot as fit, and submits full ones and the last. Shared by
-// both roles that send.
+// Packs the records of one tx ring into slots, as many to a slot as a chunk may hold, and submits full ones and the
+// last. Shared by both roles that send.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class ChunkWriter {
   // called once per record, in order.
   template <class Append>
   Step step(RailPort& port, const ipc::ChunkHeader& form, std::size_t total, Append&& append) {
-    const std::uint32_t per_slot = (port.slot_bytes() - kHeader) / form.stride;
+    const std::uint32_t per_slot = port.chunk_records(form.stride);
     Step result = Step::blocked;
     for (std::uint32_t budget = kStepRecords; budget > 0; --budget) {
       if (next_ == total && filled_ == 0) return Step::done;

@@ -11,6 +11,7 @@ RailPort::RailPort(const ipc::GroupShape& shape, std::uint32_t rank, std::byte* 
     : rings_(shape, rank),
       layout_(shape, rank),
       slots_(shape.params().ring_slots),
+      chunk_record_bytes_(shape.chunk_record_bytes()),
       batch_(std::max(1U, slots_ / 2)),
       rail_(rail),
       words_(words),

@@ -2,6 +2,7 @@
 // One thread at a time (the group lock).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -20,7 +21,10 @@ class RailPort {
            std::function<void()> bell);
 
   [[nodiscard]] const ipc::RailRings& rings() const noexcept { return rings_; }
-  [[nodiscard]] std::uint32_t slot_bytes() const noexcept { return layout_.slot_bytes(); }
+  // Records of this size that go into one chunk.
+  [[nodiscard]] std::uint32_t chunk_records(std::uint32_t stride) const noexcept {
+    return std::max(1U, chunk_record_bytes_ / stride);
+  }
 
   // The next slot of a tx ring, or null while there is no credit for it. Fill it, then submit.
   [[nodiscard]] std::byte* tx_slot(std::uint32_t tx) const;
@@ -56,6 +60,7 @@ class RailPort {
   ipc::RailRings rings_;
   ipc::RailSegmentLayout layout_;
   std::uint32_t slots_;
+  std::uint32_t chunk_record_bytes_;
   std::uint32_t batch_;  // credits handed over at a time
   std::byte* rail_;
   ipc::RailWordsClient words_;

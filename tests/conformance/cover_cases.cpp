@@ -33,6 +33,9 @@ enum Factor : std::size_t {
   kStyle,
   kWeighted,
   kPitch,
+  kCombine,
+  kWeights,
+  kCallTopk,
   kFactors
 };
 
@@ -60,6 +63,7 @@ constexpr std::uint32_t kTopkLevels[] = {1, 2, 6, 8, 9, 16, 22};
 constexpr std::uint32_t kHiddenLevels[] = {1, 16, 130, 2880, 7168};
 constexpr std::uint32_t kAlignLevels[] = {0, 1, 3, 16};  // 0: layout rank
 constexpr NumberType kTypeLevels[] = {NumberType::bf16, NumberType::fp16, NumberType::fp32, NumberType::raw};
+constexpr NumberType kCombineLevels[] = {NumberType::bf16, NumberType::fp16, NumberType::fp32};
 constexpr std::uint32_t kSideLevels[] = {0, 1, 16, 57};
 constexpr std::uint32_t kSlotLevels[] = {1, 2, 4};
 constexpr std::uint32_t kPitchLevels[] = {0, 12};
@@ -89,6 +93,9 @@ const std::vector<std::size_t>& level_counts() {
       6,
       2,
       std::size(kPitchLevels),
+      std::size(kCombineLevels),
+      2,
+      2,
   };
   return counts;
 }
@@ -116,13 +123,14 @@ std::uint64_t cost(const Levels& row) {
   const std::uint64_t tokens = pattern == kEqual ? most * ranks : most + (pattern == kMixed ? 64 * ranks : 0);
   const std::uint64_t topk = kTopkLevels[or_zero(row[kTopk])];
   const std::uint64_t element = row[kType] == kUnset ? 1 : reference::size_of(kTypeLevels[row[kType]]);
-  const std::uint64_t row_bytes = kHiddenLevels[or_zero(row[kHidden])] * element;
+  const std::uint64_t combined = reference::size_of(kCombineLevels[or_zero(row[kCombine])]);
+  const std::uint64_t hidden = kHiddenLevels[or_zero(row[kHidden])];
   const bool by_rank = row[kLayout] == kUnset || kAlignLevels[row[kLayout]] == 0;
   const auto experts = experts_of(or_zero(row[kExperts]), static_cast<std::uint32_t>(ranks));
   std::uint64_t copies = std::min<std::uint64_t>(topk, by_rank ? std::min<std::uint64_t>(ranks, experts) : experts);
   if (row[kRouting] == kUnset || row[kRouting] == kNothing) copies = 0;
   if (row[kRouting] == kOneExpert) copies = 1;
-  return tokens * (row_bytes * (1 + 2 * copies) + 64 * topk);
+  return tokens * (hidden * (element * (1 + copies) + combined * copies) + 64 * topk);
 }
 
 std::vector<std::uint32_t> tokens_of(std::size_t pattern, std::uint32_t most, std::size_t ranks, Dice& dice) {
@@ -172,12 +180,14 @@ CoverCase case_of(const Levels& row, std::uint64_t seed) {
   const auto ranks = static_cast<std::uint32_t>(spec.host_of_rank.size());
   spec.tokens = tokens_of(row[kTokenPattern], kTokenLevels[row[kTokens]], ranks, dice);
   spec.topk = kTopkLevels[row[kTopk]];
+  spec.call_topk = row[kCallTopk] == 0 ? 0 : static_cast<std::uint32_t>(1 + dice.below(spec.topk));
   spec.hidden = kHiddenLevels[row[kHidden]];
   spec.experts = experts_of(row[kExperts], ranks);
   spec.rank_of_expert = map_of(row[kMap], spec.experts, ranks, dice);
   spec.layout = kAlignLevels[row[kLayout]] == 0 ? Layout::rank : Layout::expert;
   spec.align = std::max(1U, kAlignLevels[row[kLayout]]);
   spec.type = kTypeLevels[row[kType]];
+  spec.combine = kCombineLevels[row[kCombine]];
   spec.wire = row[kWire] == 0 ? NumberType::bf16 : NumberType::fp32;
   spec.side_bytes = kSideLevels[row[kSide]];
   spec.channels = static_cast<std::uint32_t>(row[kChannels]) + 1;
@@ -186,6 +196,7 @@ CoverCase case_of(const Levels& row, std::uint64_t seed) {
   spec.chunk_bytes = chunk_of(row[kChunk], spec);
   spec.int32_ids = row[kIds] == 1;
   spec.odd = oddities_of(row[kRouting], spec.experts, dice);
+  spec.weights = row[kWeights] == 1;
   spec.weighted = row[kWeighted] == 1;
   spec.pitch_extra = kPitchLevels[row[kPitch]];
   spec.seed = seed;

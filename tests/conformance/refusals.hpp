@@ -10,6 +10,7 @@
 
 #include "railhead/railhead.hpp"
 #include "tests/support/cluster.hpp"
+#include "tests/support/faults.hpp"
 
 namespace railhead::test {
 
@@ -19,6 +20,26 @@ inline constexpr std::uint32_t kSmallHidden = 16;
 inline constexpr std::uint32_t kSmallExperts = 4;
 inline constexpr std::uint32_t kSmallSide = 8;
 inline constexpr std::uint32_t kSmallHandles = 4;
+
+// On one host, on two, and on two whose writes come late, twice and out of order.
+struct RefusalHosts {
+  std::uint32_t hosts;
+  bool faults = false;
+};
+
+class Refused : public testing::TestWithParam<RefusalHosts> {
+ protected:
+  [[nodiscard]] static std::uint16_t last_host() { return static_cast<std::uint16_t>(GetParam().hosts - 1); }
+  Cluster cluster_{{.hosts = GetParam().hosts, .fault = GetParam().faults ? all_faults(41) : ""}};
+};
+
+inline auto refusal_hosts() {
+  return testing::Values(RefusalHosts{1}, RefusalHosts{2}, RefusalHosts{2, true});
+}
+
+inline std::string refusal_name(const testing::TestParamInfo<RefusalHosts>& info) {
+  return std::to_string(info.param.hosts) + (info.param.faults ? "UnderFaults" : "");
+}
 
 inline rh_group_config small_config(std::uint32_t ranks, std::uint32_t rank) {
   auto config = make<rh_group_config>();

@@ -43,7 +43,9 @@ rh_group_config StampedJob::config(std::uint32_t rank) const {
   config.hidden = kHidden;
   config.topk = topk;
   config.depth = depth;
-  config.ring_slots = 2;
+  config.channels = channels;
+  config.ring_slots = ring_slots;
+  config.chunk_bytes = chunk_bytes;
   config.op_timeout_ms = 60'000;
   config.join_timeout_ms = 60'000;
   return config;
@@ -249,8 +251,13 @@ void StampedRank::wait(Event& event) {
   }
 }
 
-// Mostly none; else a yield (one: beside busy processes each costs a time slice), or up to 300 us of work.
+// Mostly none; else a yield (one: beside busy processes each costs a time slice), or up to 300 us of work; rarely up to
+// 20 ms away, as if another process had the core: the others run into every limit of depth and credits meanwhile.
 void StampedRank::delay() {
+  if (dice_.chance(2)) {
+    std::this_thread::sleep_for(std::chrono::microseconds(dice_.below(20'000)));
+    return;
+  }
   const std::size_t what = dice_.below(24);
   if (what == 0) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(dice_.below(300));

@@ -20,7 +20,10 @@ struct StampedJob {
   rh_layout layout = RH_LAYOUT_RANK;
   std::uint32_t depth = 2;
   std::uint32_t topk = 3;
-  std::uint32_t most_tokens = 3;  // of a rank and round; 0 comes up, too
+  std::uint32_t channels = 0;  // 0: the library's
+  std::uint32_t ring_slots = 2;
+  std::uint32_t chunk_bytes = 0;  // 0: the library's; 1: chunks of one record
+  std::uint32_t most_tokens = 3;  // of a rank and round, below 64; 0 comes up, too
   std::uint64_t seed = 1;
 
   [[nodiscard]] std::uint32_t experts() const { return 2 * ranks; }

@@ -8,6 +8,7 @@
 
 #include "tests/conformance/cover_cases.hpp"
 #include "tests/conformance/stamped.hpp"
+#include "tests/support/faults.hpp"
 #include "tests/support/lane.hpp"
 
 namespace railhead::test {
@@ -17,7 +18,7 @@ struct Wire {
   const char* name;
   const char* provider;
   const char* endpoint;
-  const char* fault;
+  std::string fault;
 };
 
 void PrintTo(const Wire& wire, std::ostream* out) {
@@ -89,16 +90,16 @@ TEST(SeveralProxies, GroupsSideBySide) {
   for (auto& group : groups) ASSERT_NO_THROW(group.get());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Wires, Fabrics,
-    testing::Values(Wire{"TcpRdm", "tcp", "rdm", ""}, Wire{"Loopback", "loopback", "msg", ""},
-                    Wire{"TcpReorder", "tcp", "msg", "seed=1,reorder=8"},
-                    Wire{"TcpDelay", "tcp", "msg", "seed=2,delay=16"}, Wire{"TcpDup", "tcp", "msg", "seed=3,dup=0.3"},
-                    Wire{"TcpResend", "tcp", "msg", "seed=4,resend=0.3"},
-                    Wire{"TcpAll", "tcp", "msg", "seed=5,reorder=8,delay=16,dup=0.2,resend=0.2"},
-                    Wire{"TcpRdmAll", "tcp", "rdm", "seed=6,reorder=8,delay=16,dup=0.2,resend=0.2"},
-                    Wire{"LoopbackAll", "loopback", "msg", "seed=7,reorder=8,delay=16,dup=0.2,resend=0.2"}),
-    [](const testing::TestParamInfo<Wire>& wire) { return std::string(wire.param.name); });
+INSTANTIATE_TEST_SUITE_P(Wires, Fabrics,
+                         testing::Values(Wire{"TcpRdm", "tcp", "rdm", ""}, Wire{"Loopback", "loopback", "msg", ""},
+                                         Wire{"TcpReorder", "tcp", "msg", "seed=1,reorder=8"},
+                                         Wire{"TcpDelay", "tcp", "msg", "seed=2,delay=16"},
+                                         Wire{"TcpDup", "tcp", "msg", "seed=3,dup=0.3"},
+                                         Wire{"TcpResend", "tcp", "msg", "seed=4,resend=0.3"},
+                                         Wire{"TcpAll", "tcp", "msg", all_faults(5)},
+                                         Wire{"TcpRdmAll", "tcp", "rdm", all_faults(6)},
+                                         Wire{"LoopbackAll", "loopback", "msg", all_faults(7)}),
+                         [](const testing::TestParamInfo<Wire>& wire) { return std::string(wire.param.name); });
 
 }  // namespace
 }  // namespace railhead::test

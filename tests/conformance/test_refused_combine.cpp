@@ -39,10 +39,9 @@ const std::vector<Spoiled>& spoiled() {
   return list;
 }
 
-class RefusedCombine : public testing::TestWithParam<std::uint32_t> {
+class RefusedCombine : public Refused {
  protected:
-  std::vector<std::uint16_t> hosts() const { return {0, static_cast<std::uint16_t>(GetParam() - 1)}; }
-  Cluster cluster_{{.hosts = GetParam()}};
+  std::vector<std::uint16_t> hosts() const { return {0, last_host()}; }
 };
 
 void combine_well(const Group& group, SmallCall& call, const rh_combine_args& args) {
@@ -124,10 +123,7 @@ TEST_P(RefusedCombine, HandlesThatDoNotFit) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Hosts, RefusedCombine, testing::Values(1U, 2U),
-                         [](const testing::TestParamInfo<std::uint32_t>& hosts) {
-                           return std::to_string(hosts.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(Hosts, RefusedCombine, refusal_hosts(), refusal_name);
 
 }  // namespace
 }  // namespace railhead::test

@@ -69,10 +69,9 @@ const std::vector<Spoiled>& spoiled() {
   return list;
 }
 
-class RefusedDispatch : public testing::TestWithParam<std::uint32_t> {
+class RefusedDispatch : public Refused {
  protected:
-  std::vector<std::uint16_t> hosts() const { return {0, static_cast<std::uint16_t>(GetParam() - 1)}; }
-  Cluster cluster_{{.hosts = GetParam()}};
+  std::vector<std::uint16_t> hosts() const { return {0, last_host()}; }
 };
 
 TEST_P(RefusedDispatch, BadArgumentsAreNamedAndTheCorrectedCallWorks) {
@@ -355,10 +354,7 @@ TEST_P(RefusedDispatch, AtTheHandleLimitWhileOthersReleaseTheirs) {
   watchdog.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(Hosts, RefusedDispatch, testing::Values(1U, 2U),
-                         [](const testing::TestParamInfo<std::uint32_t>& hosts) {
-                           return std::to_string(hosts.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(Hosts, RefusedDispatch, refusal_hosts(), refusal_name);
 
 }  // namespace
 }  // namespace railhead::test

@@ -11,13 +11,12 @@ namespace {
 
 constexpr std::uint32_t kMap[kSmallExperts] = {0, 1, 2, 0};
 
-class RefusedGroup : public testing::TestWithParam<std::uint32_t> {
+class RefusedGroup : public Refused {
  protected:
   std::vector<std::uint16_t> hosts() const {
-    const auto other = static_cast<std::uint16_t>(GetParam() - 1);
+    const auto other = last_host();
     return {0, other, other};
   }
-  Cluster cluster_{{.hosts = GetParam()}};
 };
 
 struct Different {
@@ -118,10 +117,10 @@ struct Disagreement {
   void (*change)(rh_dispatch_args&);
 };
 constexpr Disagreement kDisagreements[] = {
-    {"layout", [](rh_dispatch_args& a) { a.layout = RH_LAYOUT_RANK; }},
-    {"element type", [](rh_dispatch_args& a) { a.type = RH_BF16; }},
-    {"alignment", [](rh_dispatch_args& a) { a.align = 4; }},
-    {"side bytes", [](rh_dispatch_args& a) { a.side_bytes = 4; }},
+    {"layout: ", [](rh_dispatch_args& a) { a.layout = RH_LAYOUT_RANK; }},
+    {"element type: ", [](rh_dispatch_args& a) { a.type = RH_BF16; }},
+    {"alignment: ", [](rh_dispatch_args& a) { a.align = 4; }},
+    {"side bytes: ", [](rh_dispatch_args& a) { a.side_bytes = 4; }},
 };
 
 // Different calls under one number: an error with the field and two ranks on all of them, never wrong data.
@@ -145,6 +144,59 @@ TEST_P(RefusedGroup, CallsThatDifferEndTheGroupOnAllRanks) {
       EXPECT_EQ(rh_group_status(group.get()), RH_MISMATCH);
     });
   }
+}
+
+struct CombineDisagreement {
+  const char* says;
+  const char* usual;
+  const char* changed;
+  void (*change)(rh_combine_args&, rh_handle* other);
+};
+constexpr CombineDisagreement kCombineDisagreements[] = {
+    {"element type: ", "fp32", "bf16", [](rh_combine_args& a, rh_handle*) { a.type = RH_BF16; }},
+    {"wire type: ", "fp32", "bf16", [](rh_combine_args& a, rh_handle*) { a.wire_type = RH_BF16; }},
+    {"weighted: ", "no", "yes", [](rh_combine_args& a, rh_handle*) { a.weighted = 1; }},
+    {"handle: ", "of op 1", "of op 2", [](rh_combine_args& a, rh_handle* other) { a.handle = other; }},
+};
+
+TEST_P(RefusedGroup, CombinesThatDifferEndTheGroupOnAllRanks) {
+  for (const CombineDisagreement& d : kCombineDisagreements) {
+    std::barrier all_done(3);
+    cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+      const Group group(session, id, small_config(3, rank));
+      SmallCall call;
+      const auto [result, handle] = group.dispatch(call.args);
+      const auto [other_result, other] = group.dispatch(call.args);
+      all_done.arrive_and_wait();
+      rh_combine_args combine = call.combine_args(result, handle.get());
+      if (rank == 2) d.change(combine, other.get());
+      EXPECT_EQ(rh_combine(group.get(), &combine, nullptr), RH_MISMATCH) << d.says << rh_last_error();
+      const std::string text = rh_last_error();
+      for (const char* piece : {d.says, d.usual, d.changed, "op 3", "rank 2"}) {
+        EXPECT_NE(text.find(piece), std::string::npos) << d.says << " lacks " << piece << ": " << text;
+      }
+      EXPECT_EQ(rh_group_status(group.get()), RH_MISMATCH);
+    });
+  }
+}
+
+TEST_P(RefusedGroup, ACachedDispatchAgainstAFreshOneEndsTheGroupOnAllRanks) {
+  std::barrier all_done(3);
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    const Group group(session, id, small_config(3, rank));
+    SmallCall call;
+    const auto [result, handle] = group.dispatch(call.args);
+    all_done.arrive_and_wait();
+    if (rank == 2) call.args.cached = handle.get();
+    try {
+      group.dispatch(call.args);
+      ADD_FAILURE() << "rank " << rank << " was not told";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), RH_MISMATCH) << e.what();
+      EXPECT_NE(std::string(e.what()).find("cached: "), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("rank 2"), std::string::npos) << e.what();
+    }
+  });
 }
 
 TEST_P(RefusedGroup, CombineAgainstDispatchEndsTheGroupOnAllRanks) {
@@ -214,10 +266,7 @@ TEST_P(RefusedGroup, AbortOnRefusal) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Hosts, RefusedGroup, testing::Values(1U, 2U),
-                         [](const testing::TestParamInfo<std::uint32_t>& hosts) {
-                           return std::to_string(hosts.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(Hosts, RefusedGroup, refusal_hosts(), refusal_name);
 
 }  // namespace
 }  // namespace railhead::test

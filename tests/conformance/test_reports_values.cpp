@@ -110,7 +110,7 @@ TEST(Reports, NaNsStayInTheirTokenAndPaddingIsZero) {
   spec.align = 16;
   spec.odd.special_values = 300;
   for (const NumberType type : {NumberType::bf16, NumberType::fp16, NumberType::fp32}) {
-    spec.type = type;
+    spec.type = spec.combine = type;
     const Expectation expected = expect(spec, 0);
     cluster.run(spec.host_of_rank, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
       const Group group(session, id, group_config(spec, rank, {}));

@@ -7,6 +7,7 @@
 
 #include "tests/conformance/stamped.hpp"
 #include "tests/support/case_runner.hpp"
+#include "tests/support/faults.hpp"
 #include "tests/support/lane.hpp"
 
 namespace railhead::test {
@@ -15,6 +16,8 @@ namespace {
 // 10,000 rounds in the long form; the quick lane does 1,000, which is 2,200 operations.
 constexpr std::uint32_t kQuickRounds = 1000;
 constexpr std::uint32_t kAllRounds = 10'000;
+constexpr std::uint32_t kQuickFaultRounds = 300;
+constexpr std::uint32_t kQuickNarrowRounds = 400;  // each of a hundred chunks and more
 
 void stamped(Cluster& cluster, const std::vector<std::uint16_t>& hosts, StampedJob job, std::uint32_t count) {
   job.ranks = static_cast<std::uint32_t>(hosts.size());
@@ -52,10 +55,58 @@ TEST(Rounds, ThreeHostsOneInFlight) {
   stamped(cluster, {2, 0, 1, 0}, {.depth = 1, .seed = seed(15)}, rounds(kQuickRounds, kAllRounds));
 }
 
+// Every limit of the rail at its least, and more records than a ring or a step can hold.
+TEST(Rounds, ThreeChannelsOfOneSlotAndChunksOfOneRecord) {
+  Cluster cluster({.hosts = 2});
+  stamped(cluster, {0, 1, 0, 1},
+          {.layout = RH_LAYOUT_EXPERT,
+           .depth = 2,
+           .channels = 3,
+           .ring_slots = 1,
+           .chunk_bytes = 1,
+           .most_tokens = 40,
+           .seed = seed(18)},
+          rounds(kQuickNarrowRounds, kAllRounds));
+}
+
+// What must hold over any wire: on one host, on two, and on two whose writes come late, twice and out of order.
+struct Where {
+  std::uint32_t hosts;
+  std::string fault;
+};
+
+std::vector<Where> everywhere() {
+  return {{1, ""}, {2, ""}, {2, all_faults(31)}};
+}
+
+void with_faults(StampedJob job) {
+  Cluster cluster({.hosts = 3, .fault = all_faults(32)});
+  stamped(cluster, {0, 1, 2, 0}, job, rounds(kQuickFaultRounds, kAllRounds));
+}
+
+TEST(Rounds, UnderFaultsOneInFlight) {
+  with_faults({.layout = RH_LAYOUT_EXPERT, .depth = 1, .seed = seed(19)});
+}
+
+TEST(Rounds, UnderFaultsTwoInFlight) {
+  with_faults({.layout = RH_LAYOUT_EXPERT, .depth = 2, .seed = seed(20)});
+}
+
+TEST(Rounds, UnderFaultsThreeChannelsOfOneSlot) {
+  with_faults({.layout = RH_LAYOUT_EXPERT,
+               .depth = 2,
+               .channels = 3,
+               .ring_slots = 1,
+               .chunk_bytes = 1,
+               .most_tokens = 10,
+               .seed = seed(22)});
+}
+
 // Same inputs, same bits, whatever the delays: rows, maps and y of 20 repeats.
 TEST(Rounds, TwentyRepeatsGiveTheSameBits) {
-  for (const std::uint32_t hosts : {1U, 2U}) {
-    Cluster cluster({.hosts = hosts});
+  for (const Where& where : everywhere()) {
+    const std::uint32_t hosts = where.hosts;
+    Cluster cluster({.hosts = hosts, .fault = where.fault});
     CaseSpec spec;
     spec.host_of_rank = {0, static_cast<std::uint16_t>(hosts - 1), 0, static_cast<std::uint16_t>(hosts - 1)};
     spec.layout = reference::Layout::expert;
@@ -88,9 +139,9 @@ CaseSpec group_of(std::vector<std::uint16_t> hosts, std::uint32_t hidden, std::u
 
 // B36: one process opens two groups and uses them from two threads; one closes, the other goes on.
 TEST(Rounds, TwoGroupsInOneProcessFromTwoThreads) {
-  for (const std::uint32_t hosts : {1U, 2U}) {
-    Cluster cluster({.hosts = hosts});
-    const auto other = static_cast<std::uint16_t>(hosts - 1);
+  for (const Where& where : everywhere()) {
+    Cluster cluster({.hosts = where.hosts, .fault = where.fault});
+    const auto other = static_cast<std::uint16_t>(where.hosts - 1);
     const CaseSpec a = group_of({0, other, other}, 7168, 8);
     const CaseSpec b = group_of({0, other, other}, 2048, 4);
     const Expectation expected_a = expect(a, 0);
@@ -117,13 +168,20 @@ TEST(Rounds, TwoGroupsInOneProcessFromTwoThreads) {
 }
 
 // B35: two jobs with the same rank ids and shapes under the same daemons see no row of each other.
-TEST(Rounds, TwoJobsUnderTheSameDaemons) {
-  Cluster cluster({.hosts = 2});
+void two_jobs(const std::string& fault, std::uint32_t count) {
+  Cluster cluster({.hosts = 2, .fault = fault});
   const std::vector<std::uint16_t> hosts = {0, 1, 0};
-  const std::uint32_t count = rounds(200, 1000);
   auto second = std::async(std::launch::async, [&] { stamped(cluster, hosts, {.job = 2, .seed = seed(17)}, count); });
   stamped(cluster, hosts, {.job = 1, .seed = seed(17)}, count);
   second.get();
+}
+
+TEST(Rounds, TwoJobsUnderTheSameDaemons) {
+  two_jobs("", rounds(200, 1000));
+}
+
+TEST(Rounds, TwoJobsUnderTheSameDaemonsAndFaults) {
+  two_jobs(all_faults(33), rounds(kQuickFaultRounds, 1000));
 }
 
 }  // namespace

@@ -3,16 +3,18 @@
 //
 //   open [daemon=SOCKET] [job=LABEL]     session; the socket is the first argument of the program unless said
 //   id                                   a unique id, in hex
-//   join id= ranks= rank= [experts= hidden= topk= depth= channels= chunk= join_ms= op_ms= abort_on_refusal=]
+//   join id= ranks= rank= [experts= hidden= topk= depth= channels= slots= chunk= join_ms= op_ms= abort_on_refusal=]
 //   use group=N                          the N-th joined group is meant from now on
-//   round [n= tokens= seed= layout=]     n dispatches with their combines, every value checked; endless=1: until an
-//   error plan [tokens= seed=]                 the first half of a dispatch, which others then wait for run its second
-//   half refused                              a call with a bad argument; answers its refusal canary bytes= arena
-//   memory of the group with a pattern check                                the pattern of all canaries, and that none
-//   changed poke what=                           see tests/fault/poke.hpp
+//   round [n= tokens= seed= layout=]     n dispatches with their combines, every value checked; endless: until an error
+//   plan [tokens= seed=]                 the first half of a dispatch, which others then wait for
+//   run                                  its second half
+//   refused                              a call with a bad argument; answers its refusal
+//   canary bytes=                        arena memory of the group with a pattern
+//   check                                the pattern of all canaries, and that none changed
+//   poke what=                           see tests/fault/poke.hpp
 //
-// and, without arguments unless said: status, close, close_all, close_session, fork, exit code=, _exit code=, setuid
-// uid=
+// and, without arguments unless said: status, close, close_all, close_session, fork, exit code=, _exit code=,
+// setuid uid=
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -131,6 +133,7 @@ class Program {
     config.topk = number(words, "topk", 2);
     config.depth = number(words, "depth", 0);
     config.channels = number(words, "channels", 0);
+    config.ring_slots = number(words, "slots", 0);
     config.chunk_bytes = number(words, "chunk", 0);
     config.join_timeout_ms = number(words, "join_ms", 20'000);
     config.op_timeout_ms = number(words, "op_ms", 60'000);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/fault/world.hpp"
+#include "tests/support/faults.hpp"
 
 namespace railhead::test {
 namespace {
@@ -14,9 +15,13 @@ using testing::HasSubstr;
 
 constexpr double kLimitMs = 1000;
 
+// Rings of one slot and chunks of one record, in three channels: half of the cases, the others have the defaults.
+constexpr const char* kNarrow = "channels=3 slots=1 chunk=1";
+
 class Kill : public testing::TestWithParam<std::uint32_t> {
  protected:
-  Kill() : world_(GetParam()), base_(world_.settled_holdings()) {}
+  explicit Kill(const std::vector<std::string>& flags = {})
+      : world_(GetParam(), flags), base_(world_.settled_holdings()) {}
 
   // Ranks over the hosts in turn.
   void populate(std::size_t ranks, const std::string& parameters = {}) {
@@ -42,6 +47,7 @@ class Kill : public testing::TestWithParam<std::uint32_t> {
     world_.forget_ranks();
     for (std::uint32_t h = 0; h < GetParam(); ++h) world_.expect_freed(h, base_[h]);
   }
+  void kill_at_random_instants(int kills);
   static std::vector<std::size_t> all_but(std::vector<std::size_t> list, std::size_t one) {
     std::erase(list, one);
     return list;
@@ -65,7 +71,7 @@ TEST_P(Kill, BetweenOperations) {
 }
 
 TEST_P(Kill, WhileOthersWaitForItsHeader) {
-  populate(4);
+  populate(4, kNarrow);
   world_.expect_good(world_.everybody(), "round");
   const auto survivors = all_but(world_.everybody(), 2);
   world_.send(survivors, "round");
@@ -76,7 +82,7 @@ TEST_P(Kill, WhileOthersWaitForItsHeader) {
 }
 
 TEST_P(Kill, InTheMiddleOfAnOperation) {
-  populate(4);
+  populate(4, kNarrow);
   world_.expect_good(world_.everybody(), "round");
   const auto survivors = all_but(world_.everybody(), 3);
   world_.send(survivors, "round tokens=64");
@@ -105,7 +111,7 @@ TEST_P(Kill, WithALivingForkedChildThatHoldsEverything) {
 }
 
 TEST_P(Kill, AnotherGroupGoesOnAndSurvivorsMakeANewOne) {
-  populate(3);  // processes 0, 1, 2
+  populate(3, kNarrow);  // processes 0, 1, 2
   for (std::size_t i = 0; i < 2; ++i) world_.add_rank(static_cast<std::uint32_t>(i) % GetParam());
   const std::vector<std::size_t> others = {3, 4};
   world_.make_group(others);
@@ -120,14 +126,13 @@ TEST_P(Kill, AnotherGroupGoesOnAndSurvivorsMakeANewOne) {
   expect_everything_freed();
 }
 
-TEST_P(Kill, AtRandomInstants) {
-  const int kills = soak() ? 300 : GetParam() == 1 ? 20 : 10;
+void Kill::kill_at_random_instants(int kills) {
   const unsigned seed = 20250101;
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
   for (std::size_t r = 0; r < 4; ++r) world_.add_rank(static_cast<std::uint32_t>(r) % GetParam());
   for (int i = 0; i < kills && !HasFailure(); ++i) {
-    world_.make_group(world_.everybody());
+    world_.make_group(world_.everybody(), i % 2 == 0 ? "" : kNarrow);
     world_.send(world_.everybody(), "round endless tokens=256");
     ::poll(nullptr, 0, static_cast<int>(random() % 25));
     const std::size_t victim = random() % 4;
@@ -142,7 +147,24 @@ TEST_P(Kill, AtRandomInstants) {
   expect_everything_freed();
 }
 
+TEST_P(Kill, AtRandomInstants) {
+  kill_at_random_instants(soak() ? 300 : GetParam() == 1 ? 20 : 10);
+}
+
 INSTANTIATE_TEST_SUITE_P(Hosts, Kill, testing::Values(1U, 2U), [](const auto& i) { return std::to_string(i.param); });
+
+// The same with writes that come late, twice and out of order while the group ends.
+class KillUnderFaults : public Kill {
+ protected:
+  KillUnderFaults() : Kill({"--fabric.fault", all_faults(52)}) {}
+};
+
+TEST_P(KillUnderFaults, AtRandomInstants) {
+  kill_at_random_instants(soak() ? 100 : 6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hosts, KillUnderFaults, testing::Values(2U),
+                         [](const auto& i) { return std::to_string(i.param); });
 
 }  // namespace
 }  // namespace railhead::test

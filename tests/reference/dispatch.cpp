@@ -47,6 +47,7 @@ void append_row(const Case& test, Received& out, const Arrival& arrival) {
   out.token.push_back(static_cast<std::int32_t>(arrival.token));
   out.slot.push_back(static_cast<std::int32_t>(arrival.use.slot));
   ++out.rows;
+  ++out.received;
 }
 
 void append_padding_row(const Case& test, Received& out) {
@@ -79,10 +80,12 @@ void receive_by_rank(const Case& test, const std::vector<Arrival>& arrivals, Rec
   for (const Arrival& arrival : arrivals) {
     if (last != nullptr && last->source == arrival.source && last->token == arrival.token) {
       out.slot.back() = std::min(out.slot.back(), static_cast<std::int32_t>(arrival.use.slot));
+      out.weight.back() = out.weight.back() + arrival.use.weight;
     } else {
       out.local_experts.resize(out.rows * test.top_k, -1);  // the tail of the row before
       out.local_weights.resize(out.rows * test.top_k, 0);
       append_row(test, out, arrival);
+      out.weight.push_back(arrival.use.weight);
     }
     out.local_experts.push_back(static_cast<std::int32_t>(arrival.local_expert));
     out.local_weights.push_back(arrival.use.weight);

@@ -55,9 +55,10 @@ std::vector<Use> uses_of(const Case& test, std::uint32_t rank, std::uint32_t tok
 
 // What one rank receives. Padding rows (expert layout) are zero bytes with source_rank, token and slot -1, weight 0.
 struct Received {
-  std::size_t rows = 0;  // padding included
-  Bytes x;               // rows x row_bytes
-  Bytes side;            // rows x side_bytes
+  std::size_t rows = 0;      // padding included
+  std::size_t received = 0;  // without padding
+  Bytes x;                   // rows x row_bytes
+  Bytes side;                // rows x side_bytes
   std::vector<std::int32_t> source_rank;
   std::vector<std::int32_t> token;
   std::vector<std::int32_t> slot;  // rank layout: the lowest slot that names an expert of this rank
@@ -68,6 +69,7 @@ struct Received {
 
   // expert layout, one per row.
   std::vector<std::int32_t> expert;  // local expert id; -1 on padding
+  // One per row; rank layout: the sum over the row's local experts, ascending, in fp32.
   std::vector<float> weight;
 
   // rank layout, rows x top_k: the row's local experts, ascending, then -1 with weight 0.

@@ -21,10 +21,30 @@ rh_type type_of(NumberType type) {
   return RH_U8;
 }
 
-// The type in which expert outputs are summed: raw payloads have none.
-NumberType combine_type(const CaseSpec& spec) {
-  return spec.type == NumberType::raw ? NumberType::bf16 : spec.type;
+std::uint32_t call_topk(const CaseSpec& spec) {
+  return spec.call_topk == 0 ? spec.topk : spec.call_topk;
 }
+
+// The first call_topk of every token's topk slots: the model sees the rest as unused.
+template <class To, class From>
+std::vector<To> called_slots(const CaseSpec& spec, const std::vector<From>& slots) {
+  std::vector<To> out;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (i % spec.topk < call_topk(spec)) out.push_back(static_cast<To>(slots[i]));
+  }
+  return out;
+}
+
+// What a call points to.
+struct CallSlots {
+  std::vector<std::int64_t> ids64;
+  std::vector<std::int32_t> ids32;
+  std::vector<float> weights;
+  CallSlots(const CaseSpec& spec, const reference::RankInput& in)
+      : ids64(called_slots<std::int64_t>(spec, in.ids)),
+        ids32(called_slots<std::int32_t>(spec, in.ids)),
+        weights(called_slots<float>(spec, in.weights)) {}
+};
 
 template <class T>
 void same(const char* what, std::uint32_t rank, const std::vector<T>& expected, const T* actual) {
@@ -53,6 +73,7 @@ void same_number(const char* what, std::uint32_t rank, std::uint64_t expected, s
 void check_received(const rh_dispatch_result& got, std::uint32_t rank, const CaseSpec& spec,
                     const reference::Received& want) {
   same_number("row_count", rank, want.rows, got.row_count);
+  same_number("received", rank, want.received, got.received);
   same_bytes("rows", rank, NumberType::raw, want.x, got.rows);
   same_bytes("side", rank, NumberType::raw, want.side, got.side);
   same("row_rank", rank, want.source_rank, got.row_rank);
@@ -64,23 +85,24 @@ void check_received(const rh_dispatch_result& got, std::uint32_t rank, const Cas
   const auto& offsets = spec.layout == reference::Layout::expert ? want.padded_offsets : want.offsets;
   same("expert_offsets64", rank, offsets, got.expert_offsets64);
   same("expert_offsets", rank, std::vector<std::int32_t>(offsets.begin(), offsets.end()), got.expert_offsets);
-  if (spec.layout == reference::Layout::expert) {
-    same("row_weight", rank, want.weight, got.row_weight);
-  } else {
+  same("row_weight", rank, want.weight, got.row_weight);
+  if (spec.layout == reference::Layout::rank) {
     same("local_ids", rank, want.local_experts, got.local_ids);
     same("local_weights", rank, want.local_weights, got.local_weights);
   }
 }
 
-rh_dispatch_args dispatch_args(const CaseSpec& spec, const reference::RankInput& in,
-                               const std::vector<std::int32_t>& ids32) {
+rh_dispatch_args dispatch_args(const CaseSpec& spec, const reference::RankInput& in, const CallSlots& slots) {
   rh_dispatch_args args{};
   args.x = in.tokens == 0 ? nullptr : in.x.data();
   args.type = type_of(spec.type);
   args.tokens = in.tokens;
-  args.ids = in.tokens == 0 ? nullptr : spec.int32_ids ? static_cast<const void*>(ids32.data()) : in.ids.data();
+  args.ids = in.tokens == 0   ? nullptr
+             : spec.int32_ids ? static_cast<const void*>(slots.ids32.data())
+                              : slots.ids64.data();
   args.id_type = spec.int32_ids ? RH_INT32 : RH_INT64;
-  args.weights = in.weights.empty() ? nullptr : in.weights.data();
+  args.topk = spec.call_topk;
+  args.weights = slots.weights.empty() ? nullptr : slots.weights.data();
   args.side_bytes = spec.side_bytes;
   args.side = spec.side_bytes == 0 || in.tokens == 0 ? nullptr : in.side.data();
   args.layout = spec.layout == reference::Layout::rank ? RH_LAYOUT_RANK : RH_LAYOUT_EXPERT;
@@ -125,14 +147,15 @@ std::string CaseSpec::describe() const {
   std::ostringstream out;
   out << "R=" << host_of_rank.size() << " hosts=";
   for (const auto host : host_of_rank) out << host;
-  out << " E=" << experts << (rank_of_expert.empty() ? "" : " mapped") << " K=" << topk << " H=" << hidden << " T=";
+  out << " E=" << experts << (rank_of_expert.empty() ? "" : " mapped") << " K=" << topk << " called=" << call_topk
+      << " H=" << hidden << " T=";
   for (const auto t : tokens) out << t << ",";
-  out << " type=" << reference::name_of(type) << " wire=" << reference::name_of(wire)
-      << " layout=" << (layout == reference::Layout::rank ? "rank" : "expert") << " align=" << align
-      << " side=" << side_bytes << " C=" << channels << " D=" << depth << " slots=" << ring_slots
-      << " chunk=" << chunk_bytes << " ids=" << (int32_ids ? 32 : 64) << " weighted=" << weighted
-      << " pitch=" << pitch_extra << " odd=" << odd.unused_slots << "/" << odd.unused_tokens << "/"
-      << odd.repeated_slots << "/" << odd.only_expert << " seed=" << seed;
+  out << " type=" << reference::name_of(type) << " combine=" << reference::name_of(combine)
+      << " wire=" << reference::name_of(wire) << " layout=" << (layout == reference::Layout::rank ? "rank" : "expert")
+      << " align=" << align << " side=" << side_bytes << " C=" << channels << " D=" << depth << " slots=" << ring_slots
+      << " chunk=" << chunk_bytes << " ids=" << (int32_ids ? 32 : 64) << " weights=" << weights
+      << " weighted=" << weighted << " pitch=" << pitch_extra << " odd=" << odd.unused_slots << "/" << odd.unused_tokens
+      << "/" << odd.repeated_slots << "/" << odd.only_expert << " seed=" << seed;
   return out.str();
 }
 
@@ -173,6 +196,12 @@ reference::Case reference_case(const CaseSpec& spec, std::uint32_t round) {
   test.layout = spec.layout;
   test.align = spec.layout == reference::Layout::rank ? 1 : spec.align;
   reference::fill_random(test, spec.tokens, spec.seed * 1000 + round, spec.odd);
+  for (reference::RankInput& in : test.inputs) {
+    for (std::size_t i = 0; i < in.ids.size(); ++i) {
+      if (i % spec.topk >= call_topk(spec)) in.ids[i] = -1;
+    }
+    if (!spec.weights) in.weights.clear();
+  }
   return test;
 }
 
@@ -181,11 +210,11 @@ Expectation expect(const CaseSpec& spec, std::uint32_t round) {
   out.test = reference_case(spec, round);
   out.received = reference::dispatch(out.test);
   for (std::size_t r = 0; r < out.received.size(); ++r) {
-    out.rows.push_back(reference::random_values(combine_type(spec), out.received[r].rows * spec.hidden,
+    out.rows.push_back(reference::random_values(spec.combine, out.received[r].rows * spec.hidden,
                                                 spec.seed * 77 + round * 131 + r, spec.odd.special_values));
   }
   reference::CombineOptions options;
-  options.input = options.output = combine_type(spec);
+  options.input = options.output = spec.combine;
   options.wire = spec.wire;
   options.hidden = spec.hidden;
   options.weighted = spec.weighted && spec.layout == reference::Layout::expert;
@@ -197,8 +226,8 @@ void run_round(const Group& group, std::uint32_t rank, const CaseSpec& spec, con
                CallStyle style) {
   const reference::RankInput& in = expected.test.inputs[rank];
   const reference::Received& want = expected.received[rank];
-  const std::vector<std::int32_t> ids32(in.ids.begin(), in.ids.end());
-  rh_dispatch_args args = dispatch_args(spec, in, ids32);
+  const CallSlots slots(spec, in);
+  rh_dispatch_args args = dispatch_args(spec, in, slots);
   const std::size_t extra = spec.pitch_extra;
   Bytes x;
   Bytes side;
@@ -261,7 +290,7 @@ void run_round(const Group& group, std::uint32_t rank, const CaseSpec& spec, con
     same("row_token of the cached dispatch", rank, want.token, again.row_token);
   }
 
-  const NumberType type = combine_type(spec);
+  const NumberType type = spec.combine;
   const std::size_t y_bytes = spec.hidden * reference::size_of(type);
   Bytes y(in.tokens * (y_bytes + extra), std::byte{0x5a});
   rh_combine_args combine{};

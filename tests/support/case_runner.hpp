@@ -18,9 +18,11 @@ struct CaseSpec {
   std::uint32_t experts = 8;
   std::vector<std::uint16_t> rank_of_expert;  // empty = default blocks
   std::uint32_t topk = 2;
+  std::uint32_t call_topk = 0;  // slots per token in a call; 0 = topk
   std::uint32_t hidden = 16;
   std::vector<std::uint32_t> tokens;  // per rank
   reference::NumberType type = reference::NumberType::bf16;
+  reference::NumberType combine = reference::NumberType::bf16;  // of expert outputs and y
   reference::NumberType wire = reference::NumberType::bf16;
   reference::Layout layout = reference::Layout::rank;
   std::uint32_t align = 1;
@@ -30,6 +32,7 @@ struct CaseSpec {
   std::uint32_t ring_slots = 4;
   std::uint32_t chunk_bytes = 0;
   bool int32_ids = false;
+  bool weights = true;            // given; else every weight is 1
   bool weighted = true;           // layout expert only
   std::uint32_t pitch_extra = 0;  // bytes between rows of x, side data and y
   std::uint32_t rounds = 1;

@@ -208,7 +208,7 @@ typedef struct rh_dispatch_result {
   const int32_t* row_token; /* [row_count] its token there, -1 = padding */
   const int32_t* row_slot;  /* [row_count] first slot that named it, -1 = padding; layout rank: slot of the first id */
   const float* row_weight;  /* [row_count] layout expert: the row's weight, 0 = padding; layout rank: sum of weights */
-  const int32_t* local_ids; /* layout rank: [row_count, topk] local expert ids ascending, -1 tail; else NULL */
+  const int32_t* local_ids; /* layout rank: [row_count, the group's topk] local ids ascending, -1 tail; else NULL */
   const float* local_weights;    /* layout rank: [row_count, topk]; else NULL */
   const void* side;              /* [row_count, side_bytes] dense, or NULL */
   const int32_t* expert_counts;  /* [local_experts] rows without padding */

@@ -1,7 +1,8 @@
 // What follows from the shape of a group alone.
-#include "ipc/layout/shape.hpp"
-
 #include <gtest/gtest.h>
+
+#include "ipc/layout/shape.hpp"
+#include "ipc/wire.hpp"
 
 namespace railhead::ipc {
 namespace {
@@ -31,6 +32,32 @@ TEST(GroupShape, FewerSlotsWhereMoreRingsShareAHost) {
 TEST(GroupShape, SlotsThatWereAskedForStay) {
   EXPECT_EQ(shape_of({0, 1}, 1, 1).params().ring_slots, 1U);
   EXPECT_EQ(shape_of({0, 1}, 1, 256).params().ring_slots, 256U);
+}
+
+GroupShape chunks_of(std::uint32_t bytes) {
+  GroupParams params;
+  params.ranks = 2;
+  params.experts = 2;
+  params.hidden = 7168;
+  params.topk = 8;
+  params.chunk_bytes = bytes;
+  return {params, GroupMap{1, {0, 1}}};
+}
+
+TEST(GroupShape, ChunksFillTheirSlotUnlessTheirSizeWasAskedFor) {
+  const GroupShape usual = chunks_of(0);
+  EXPECT_EQ(usual.chunk_record_bytes(), usual.slot_bytes() - sizeof(ChunkHeader));
+  EXPECT_EQ(chunks_of(60'000).chunk_record_bytes() / usual.dispatch_record_bytes(2),
+            60'000 / usual.dispatch_record_bytes(2));
+}
+
+// The slot fits one fp32 record all the same, and so four of bytes.
+TEST(GroupShape, ChunksOfOneByteHoldOneRecordOfAnyElement) {
+  const GroupShape shape = chunks_of(1);
+  EXPECT_GE(shape.slot_bytes(), sizeof(ChunkHeader) + shape.dispatch_record_bytes(4));
+  for (const std::uint32_t element : {1U, 2U, 4U}) {
+    EXPECT_EQ(shape.chunk_record_bytes() / shape.dispatch_record_bytes(element), 0U) << element;  // one is the least
+  }
 }
 
 }  // namespace

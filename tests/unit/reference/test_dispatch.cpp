@@ -26,6 +26,8 @@ TEST(ReferenceDispatch, RankLayoutIsOneRowPerTokenInSourceOrder) {
   EXPECT_THAT(got[0].slot, ElementsAre(1, 0, 1));
   EXPECT_THAT(got[0].local_experts, ElementsAre(1, -1, 0, 1, 0, -1));
   EXPECT_THAT(got[0].local_weights, ElementsAre(1, 0, 1, 1, 1, 0));
+  EXPECT_THAT(got[0].weight, ElementsAre(1, 2, 1));
+  EXPECT_EQ(got[0].received, 3u);
   EXPECT_THAT(got[0].expert_counts, ElementsAre(2, 2));
 
   EXPECT_THAT(unpack(NumberType::fp32, got[1].x), ElementsAre(0, 1, 101));
@@ -41,6 +43,7 @@ TEST(ReferenceDispatch, ExpertLayoutIsExpertMajorAndPadded) {
   const std::vector<Received> got = dispatch(test);
 
   EXPECT_EQ(got[0].rows, 8u);
+  EXPECT_EQ(got[0].received, 4u);
   EXPECT_THAT(unpack(NumberType::fp32, got[0].x), ElementsAre(100, 101, 0, 0, 0, 100, 0, 0));
   EXPECT_THAT(got[0].source_rank, ElementsAre(1, 1, -1, -1, 0, 1, -1, -1));
   EXPECT_THAT(got[0].token, ElementsAre(0, 1, -1, -1, 0, 0, -1, -1));
