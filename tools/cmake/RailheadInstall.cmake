@@ -22,8 +22,12 @@ if(TARGET railhead)
   install(FILES ${PROJECT_BINARY_DIR}/railhead.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
 
-# systemd reads lib/ of /usr and /usr/local, never a multiarch folder.
-configure_file(systemd/epd.service.in ${PROJECT_BINARY_DIR}/epd.service @ONLY)
+# The unit names the daemon by its whole path, which only the installation knows (cmake --install --prefix). systemd reads
+# lib/ of /usr and /usr/local, never a multiarch folder.
+install(CODE "
+  set(epd \"${CMAKE_INSTALL_BINDIR}/epd\")
+  cmake_path(ABSOLUTE_PATH epd BASE_DIRECTORY \"\${CMAKE_INSTALL_PREFIX}\")
+  configure_file(\"${PROJECT_SOURCE_DIR}/systemd/epd.service.in\" \"${PROJECT_BINARY_DIR}/epd.service\" @ONLY)")
 install(FILES ${PROJECT_BINARY_DIR}/epd.service DESTINATION lib/systemd/system)
 install(FILES systemd/epd-sysusers.conf DESTINATION lib/sysusers.d RENAME epd.conf)
 install(FILES systemd/epd-tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME epd.conf)

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -10,8 +11,10 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tests/support/processes.hpp"
+#include "tests/unit/bench/temp_file.hpp"
 #include "tools/ep-bench/launch/child.hpp"
 #include "tools/ep-bench/launch/temp_dir.hpp"
 
@@ -71,8 +74,35 @@ class EpBenchTest : public testing::Test {
            std::distance(fs::directory_iterator(path()), fs::directory_iterator()) == (fs::exists(output) ? 1 : 0);
   }
 
+  // The JSON of a short run that verifies every value.
+  static nlohmann::json verified(std::vector<std::string> words) {
+    words.insert(words.begin(), {"run", "--hidden", "64", "--rounds", "4", "--verify", "--json"});
+    const auto text = run(std::move(words));
+    if (!text) {
+      ADD_FAILURE() << text.error().message();
+      return nlohmann::json::object();
+    }
+    auto json = nlohmann::json::parse(*text);
+    EXPECT_EQ(json["verified"], true);
+    EXPECT_GT(json["rows_per_rank"].get<double>(), 0);
+    return json;
+  }
+
+  static std::string contents(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+
   TempDir folder_;
 };
+
+// Why nodes cannot be namespaces here; empty where they can.
+std::string no_namespaces() {
+  if (geteuid() != 0) return "network namespaces need root";
+  if (std::system("ip -V >/dev/null 2>&1") != 0) return "ip (iproute2) is not installed";
+  if (std::system("unshare --net true 2>/dev/null") != 0) return "this root may not make network namespaces";
+  return {};
+}
 
 TEST_F(EpBenchTest, VerifiedRunAsJson) {
   const auto text = run({"run", "--ranks", "3", "--tokens", "5,0,9", "--hidden", "24", "--rounds", "4", "--topk", "2",
@@ -89,6 +119,51 @@ TEST_F(EpBenchTest, TwoNodesUnderFaults) {
                          "512", "--rounds", "3", "--fault", "seed=1,reorder=8,delay=16", "--async", "--verify"});
   ASSERT_TRUE(text) << text.error().message();
   EXPECT_THAT(*text, AllOf(HasSubstr("3 ranks on 2 nodes"), HasSubstr("every round verified")));
+}
+
+TEST_F(EpBenchTest, NodesOverLoopback) {
+  EXPECT_EQ(verified({"--nodes", "2", "--ranks", "2", "--tokens", "30", "--net", "loopback"})["net"], "loopback");
+}
+
+TEST_F(EpBenchTest, NodesAsNamespaces) {
+  if (const std::string why = no_namespaces(); !why.empty()) GTEST_SKIP() << why;
+  const std::vector<std::string> words = {"--ranks", "1", "--tokens", "30", "--net", "netns"};
+  for (const auto& [nodes, net] :
+       {std::pair("2", "namespaces joined by veth"), std::pair("3", "namespaces joined by a bridge")}) {
+    auto all = words;
+    all.insert(all.end(), {"--nodes", nodes});
+    EXPECT_EQ(verified(all)["net"], net);
+  }
+}
+
+TEST_F(EpBenchTest, RoutingOfATextAndOfAPackedTrace) {
+  const std::string text = folder_.file("text");
+  std::ofstream(text) << "of the many words of a text the same few come again and again\n";
+  EXPECT_EQ(verified({"--ranks", "3", "--tokens", "20", "--routing", "text:" + text})["workload"]["routing"],
+            "text:" + text);
+
+  const TempFile trace("");
+  std::string lines = "# routed_experts=6\n# top_k=2\nreq,token,layer,e0,e1,w0,w1\n";
+  for (int token = 0; token < 50; ++token) {
+    const std::string number = std::to_string(token);
+    lines += "a," + number + ",0," + std::to_string(token % 6) + ",-1,1,0\n";
+    lines += "a," + number + ",1," + std::to_string(token % 5) + ",5,0.75,0.25\n";
+  }
+  trace.replace_with_gzip(lines);
+  const auto json = verified(
+      {"--nodes", "2", "--ranks", "2", "--tokens", "20", "--layout", "expert", "--routing", "trace:" + trace.path()});
+  EXPECT_EQ(json["workload"]["experts"], 6);
+  EXPECT_EQ(json["workload"]["topk"], 2);
+}
+
+TEST_F(EpBenchTest, AnErrorSaysItsStatusOnce) {
+  const std::string output = folder_.file("output");
+  auto child =
+      Child::spawn("ep-bench", command({"run", "--join", folder_.file("none"), "--rank", "0", "--id-file", "unused"}),
+                   {.network = -1, .cores = {}, .pass = {}, .output = output, .stdout_fd = -1});
+  ASSERT_TRUE(child);
+  EXPECT_EQ(*child->wait(soon()), 1);
+  EXPECT_THAT(contents(output), testing::StartsWith("ep-bench: unavailable: no daemon listens on"));
 }
 
 TEST_F(EpBenchTest, WrongUseIsCodeTwo) {
@@ -117,9 +192,7 @@ TEST_F(EpBenchTest, ALostRankIsNamed) {
   Child child = start_endless(output);
   for (const pid_t pid : processes("--rank 1")) kill(pid, SIGKILL);
   EXPECT_EQ(*child.wait(soon()), 1);
-  std::ifstream file(output);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_THAT(text, HasSubstr("rank 1"));
+  EXPECT_THAT(contents(output), HasSubstr("rank 1"));
   EXPECT_TRUE(left_nothing(output));
 }
 
@@ -150,6 +223,19 @@ TEST_F(EpBenchTest, ComparesWithoutMpi) {
   for (const char* key : {"ring_mops", "pingpong", "death_ms", "regroup_ms", "wire"}) {
     EXPECT_TRUE(json["ratios"].contains(key) || json["absent"].contains(key)) << key << ": " << json["failed"].dump();
   }
+}
+
+// The path to MPI and back: its processes in namespaces, their report, the figure. What the figure is is nobody's
+// business here.
+TEST_F(EpBenchTest, ComparesWithMpi) {
+  const auto text = run({"compare", "--pairs", "5", "--no-fail", "--json", "--only", "two_nodes_t512"});
+  ASSERT_TRUE(text) << text.error().message();
+  const auto json = nlohmann::json::parse(*text);
+  ASSERT_TRUE(json["failed"].empty()) << json["failed"].dump();
+  if (json["absent"].contains("two_nodes_t512")) GTEST_SKIP() << json["absent"]["two_nodes_t512"].get<std::string>();
+  EXPECT_GT(json["ratios"]["two_nodes_t512"].get<double>(), 0);
+  EXPECT_EQ(json["raw"]["two_nodes_t512"]["pairs"], 5);
+  EXPECT_GT(json["raw"]["two_nodes_t512"]["gb_s_per_rank"]["peer"].get<double>(), 0);
 }
 
 }  // namespace

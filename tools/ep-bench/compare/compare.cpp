@@ -92,6 +92,28 @@ std::string table(const Figures& figures) {
   return out;
 }
 
+// For whom the rates are news and the budgets are not.
+std::string rates_table(const Figures& figures) {
+  std::string out = "GB/s/rank           Railhead       peer      ratio\n";
+  for (const Budget& budget : budgets()) {
+    const auto found = figures.find(budget.key);
+    if (found == figures.end()) continue;
+    const Result<Figure>& figure = found->second;
+    if (!figure) {
+      out += row(budget, figure);
+      continue;
+    }
+    const auto rates = figure->raw.find("gb_s_per_rank");
+    if (rates == figure->raw.end()) continue;
+    char text[160];
+    std::snprintf(text, sizeof(text), "%-17s %10.2f %10.2f %8.1f x  ", std::string(budget.key).c_str(),
+                  (*rates)["product"].get<double>(), (*rates)["peer"].get<double>(),
+                  figure->raw["median"].get<double>());
+    out += text + std::string(budget.what) + "\n";
+  }
+  return out;
+}
+
 nlohmann::json report(const Figures& figures, const CompareOptions& options, nlohmann::json machine) {
   nlohmann::json out = {{"ratios", nlohmann::json::object()}, {"limits", nlohmann::json::object()},
                         {"raw", nlohmann::json::object()},    {"absent", nlohmann::json::object()},
@@ -135,7 +157,10 @@ void add_compare_options(CLI::App& app, CompareOptions& options) {
   app.add_option("--pairs", options.pairs, "Samples of each side, taken in turns")
       ->capture_default_str()
       ->check(CLI::Range(kFewestPairs, 10'000U));
-  app.add_flag("--json", options.json, "Print one JSON object: ratios, limits, raw, absent, failed, machine");
+  auto* json =
+      app.add_flag("--json", options.json, "Print one JSON object: ratios, limits, raw, absent, failed, machine");
+  app.add_flag("--rates", options.rates, "Print the rates of both sides, of the keys that have them, not the budgets")
+      ->excludes(json);
   app.add_flag("--no-fail", options.no_fail, "Exit with 0 also where a budget is missed");
 }
 
@@ -145,7 +170,9 @@ int compare(const CompareOptions& options) {
   const Line line;
   const Figures figures = measure(options, line);
   line.clear();
-  const std::string text = options.json ? report(figures, options, std::move(host)).dump() + "\n" : table(figures);
+  const std::string text = options.json    ? report(figures, options, std::move(host)).dump() + "\n"
+                           : options.rates ? rates_table(figures)
+                                           : table(figures);
   std::fputs(text.c_str(), stdout);
   if (interrupted()) return kFailed;
   const bool missed = std::any_of(figures.begin(), figures.end(),

@@ -12,6 +12,7 @@ struct CompareOptions {
   std::vector<std::string> only;  // keys; empty: all
   std::uint32_t pairs = 30;
   bool json = false;
+  bool rates = false;  // print rates, not budgets
   bool no_fail = false;
 };
 

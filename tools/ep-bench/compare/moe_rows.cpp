@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/ep-bench/compare/peers.hpp"
@@ -42,6 +43,7 @@ struct Column {
   const char* key;
   const char* mode;
   PairedSamples samples;
+  double rank_bytes = 0;  // received rows of a rank in a round, mean: the same tokens on both sides
 };
 
 std::vector<Column> wanted_columns(const CompareRun& run, const Setup& setup) {
@@ -49,7 +51,7 @@ std::vector<Column> wanted_columns(const CompareRun& run, const Setup& setup) {
   for (const PeerKey& peer : setup.peers) {
     if (peer.key == nullptr || !run.wanted(peer.key)) continue;
     for (const char* mode : peer.modes) {
-      if (mode != nullptr) out.push_back({peer.key, mode, {}});
+      if (mode != nullptr) out.push_back({peer.key, mode, {}, 0});
     }
   }
   return out;
@@ -69,6 +71,7 @@ Status measure_pairs(const CompareRun& run, const Setup& setup, std::vector<Colu
           run_mpi({column.mode, shape.nodes, shape.ranks_per_node, shape.warmup, shape.rounds}, product->work());
       if (!theirs) return theirs.error();
       if (Status added = column.samples.add(ours->ms, *theirs); !added.ok()) return added;
+      column.rank_bytes = ours->row_bytes / product->work().ranks();
     }
   }
   return {};
@@ -84,6 +87,14 @@ const Column& best_column(const std::vector<Column>& columns, const Column& of) 
   return *best;
 }
 
+// Rows received by a rank over the time of dispatch and combine, of both sides.
+Result<Figure> with_rates(Result<Figure> figure, double rank_bytes) {
+  if (!figure) return figure;
+  const auto rate = [&](const char* side) { return rank_bytes / 1e6 / figure->raw[side].get<double>(); };
+  figure->raw["gb_s_per_rank"] = {{"product", rate("product_median")}, {"peer", rate("peer_median")}};
+  return figure;
+}
+
 void measure_setup(const CompareRun& run, const Setup& setup, Figures& figures) {
   std::vector<Column> columns = wanted_columns(run, setup);
   if (columns.empty()) return;
@@ -94,7 +105,8 @@ void measure_setup(const CompareRun& run, const Setup& setup, Figures& figures) 
       continue;
     }
     const Column& best = best_column(columns, column);
-    figures.insert_or_assign(column.key, speed_ratio(best.samples, std::string("MPI ") + best.mode, "ms"));
+    auto figure = speed_ratio(best.samples, std::string("MPI ") + best.mode, "ms");
+    figures.insert_or_assign(column.key, with_rates(std::move(figure), best.rank_bytes));
   }
 }
 

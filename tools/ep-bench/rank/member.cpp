@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <string_view>
 #include <tuple>
 
 namespace railhead::bench {
@@ -9,6 +11,13 @@ namespace railhead::bench {
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+Status status_of(const Error& error) {
+  std::string_view text = error.what();
+  const std::string name = std::string(rh_status_name(error.status())) + ": ";
+  if (text.starts_with(name)) text.remove_prefix(name.size());
+  return {static_cast<Code>(error.status()), std::string(text)};
 }
 
 Member::Member(const Workload& work, std::uint32_t rank)

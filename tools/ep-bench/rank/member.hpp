@@ -19,6 +19,9 @@ namespace railhead::bench {
 // Steady clock, nanoseconds: one clock for all processes of a host.
 std::int64_t now_ns();
 
+// The library's status and sentence, without the name in front that what() has: whoever prints the status says it.
+Status status_of(const Error& error);
+
 // Throws railhead::Error where the library fails. One thread.
 class Member {
  public:

@@ -25,7 +25,7 @@ class RankProgram {
     try {
       return carry_out(command, answer);
     } catch (const Error& error) {
-      return {static_cast<Code>(error.status()), error.what()};
+      return status_of(error);
     }
   }
 
@@ -129,7 +129,7 @@ int rank_main(const RankArguments& arguments) {
     RankProgram program(*work, arguments.rank, arguments.daemon, std::move(*control));
     return serve_commands([&](const Command& command, Answer& answer) { return program.perform(command, answer); });
   } catch (const Error& error) {
-    return report_failure({static_cast<Code>(error.status()), error.what()});
+    return report_failure(status_of(error));
   }
 }
 

@@ -88,7 +88,7 @@ Result<Summary> join_as_rank(const RunOptions& options, const Workload& work) {
     if (Status done = rounds(member, options, summary); !done.ok()) return fail(done);
     return summary;
   } catch (const Error& error) {
-    return fail(static_cast<Code>(error.status()), error.what());
+    return fail(status_of(error));
   }
 }
 
