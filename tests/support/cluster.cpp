@@ -25,7 +25,7 @@ Cluster::Cluster(const ClusterOptions& options) {
     epd.config.fabric.endpoint = options.endpoint;
     epd.config.fabric.bind = options.provider == "loopback" ? "" : "127.0.0.1";
     epd.config.fabric.fault = options.fault;
-    epd.config.proxy.threads = options.proxies[h % options.proxies.size()];
+    epd.config.proxy.threads = options.proxies;
     // Silence says little on a machine that runs many tests at once; a closed connection still ends a peer at once.
     epd.config.mesh.timeout_ms = 30'000;
     epd.config.log.level = std::getenv("RAILHEAD_TEST_LOG") != nullptr ? std::getenv("RAILHEAD_TEST_LOG") : "error";

@@ -16,8 +16,8 @@ struct ClusterOptions {
   std::uint32_t hosts = 1;
   std::string provider = "tcp";
   std::string endpoint = "msg";
-  std::string fault{};                            // fabric.fault of every daemon
-  std::vector<std::int64_t> proxies = {1};        // threads of each host in turn, over and over
+  std::string fault{};  // fabric.fault of every daemon
+  std::int64_t proxies = 1;
   std::function<void(config::Config&)> adjust{};  // further settings
 };
 

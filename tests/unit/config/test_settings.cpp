@@ -1,3 +1,5 @@
+#include <sched.h>
+
 #include "daemon/config/key_table.hpp"
 #include "daemon/config/settings.hpp"
 #include "tests/unit/config/config_folder.hpp"
@@ -54,7 +56,8 @@ TEST_F(SettingsTest, DropInsOverrideTheFileInLexicalOrderAndFlagsWin) {
 TEST_F(SettingsTest, PrintedConfigurationReadsBackTheSame) {
   write("epd.toml",
         "socket = '/tmp/with \"quotes\" and \\ back.sock'\nsocket_mode = '0600'\nallowed_uids = '5,1000-1003'\n"
-        "[mesh]\ninsecure = true\nbind = 'tcp://[::1]:0'\n[proxy]\ncpus = '0-3,8'\n[log]\nlevel = 'debug'\n");
+        "[mesh]\ninsecure = true\nbind = 'tcp://[::1]:0'\n[proxy]\ncpus = '" +
+            std::to_string(::sched_getcpu()) + "'\n[log]\nlevel = 'debug'\n");
   const auto first = load();
   ASSERT_TRUE(first) << first.error().message();
   write("epd.toml", print_toml(*first));
