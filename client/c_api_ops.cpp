@@ -2,6 +2,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,53 +24,85 @@ Result<std::shared_ptr<Handle>> find_handle(const rh_handle* name, const std::sh
 }
 
 // Under the group lock: results of a finished (or too short) dispatch and the code to return for it. None: neither.
-std::optional<Status> outcome(const std::shared_ptr<Group>& group, const EventEntry& entry) {
-  if (entry.op->concluded()) {
-    if (entry.op->result().ok() && entry.dispatch != nullptr && entry.result != nullptr) {
-      group->fill(*entry.dispatch, *entry.result);
+std::optional<Status> outcome(const EventEntry& call) noexcept {
+  const Op& op = *call.op;
+  const bool too_small = call.dispatch != nullptr && call.dispatch->too_small();
+  try {
+    if (op.concluded()) {
+      if (op.result().ok() && call.result != nullptr) call.group->fill(*call.dispatch, *call.result);
+      return op.result();
     }
-    return entry.op->result();
-  }
-  if (entry.dispatch != nullptr && entry.dispatch->too_small()) {
-    return Status(Code::limit_exceeded, "out holds " + std::to_string(entry.dispatch->out_rows()) +
+    if (!too_small) return std::nullopt;
+    return Status(Code::limit_exceeded, "out holds " + std::to_string(call.dispatch->out_rows()) +
                                             " rows, this rank receives " +
-                                            std::to_string(entry.dispatch->output_rows()) +
+                                            std::to_string(call.dispatch->output_rows()) +
                                             "; finish with rh_dispatch_run and a larger output");
+  } catch (const std::bad_alloc&) {
+    return Status(op.concluded() ? op.result().code() : Code::limit_exceeded, {});  // without its sentence
   }
-  return std::nullopt;
 }
 
 // What an event that is over returns; without an outcome, why the group ended.
-Status settle(const std::shared_ptr<Group>& group, const EventEntry& entry) {
-  const auto settled = group->engine().locked([&] { return outcome(group, entry); });
-  return settled ? *settled : group->engine().status();
+Status settle(const EventEntry& call) {
+  Engine& engine = call.group->engine();
+  const auto settled = engine.locked([&] { return outcome(call); });
+  return settled ? *settled : engine.status();
 }
 
-bool settled(const EventEntry& entry) {
-  return entry.op->concluded() || (entry.dispatch != nullptr && entry.dispatch->too_small());
+bool settled(const EventEntry& call) {
+  return call.op->concluded() || (call.dispatch != nullptr && call.dispatch->too_small());
 }
 
-// Waits for a blocking call, or makes an event of it.
-rh_status conclude(EventEntry entry, rh_event** event) {
-  const std::shared_ptr<Group> group = entry.group;
-  if (event != nullptr) {
-    *event = process().events.add(std::make_shared<EventEntry>(std::move(entry)));
-    group->engine().detach();
+using NewHandle = Registry<rh_handle, HandleEntry>::Pending;
+using NewEvent = Registry<rh_event, EventEntry>::Pending;
+
+std::shared_ptr<HandleEntry> entry_of(const std::shared_ptr<Handle>& handle, const std::shared_ptr<Group>& group) {
+  return std::make_shared<HandleEntry>(HandleEntry{handle, group});
+}
+
+// How a call on an operation ends: with its result, or with an event, which has its name before the operation starts.
+class Ending {
+ public:
+  Ending(EventEntry call, rh_event** event)
+      : call_(std::move(call)),
+        event_(event),
+        name_(process().events, event == nullptr ? nullptr : std::make_shared<EventEntry>(call_)) {}
+
+  [[nodiscard]] Carried carried() const {
+    return event_ == nullptr ? Carried::by_waiters : Carried::by_progress_thread;
+  }
+
+  // After the start: only the group's end can stand in the way.
+  rh_status conclude() {
+    if (event_ == nullptr) return wait();
+    if (const Status ended = call_.group->engine().detach(); !ended.ok()) return report(ended);
+    *event_ = name_.keep();
     return RH_OK;
   }
-  std::optional<Status> result;
-  bool in_flight = false;
-  // The engine ends an operation at its own deadline, on all ranks.
-  const auto over = [&] {
-    result = outcome(group, entry);
-    in_flight = !entry.op->concluded();
-    return result.has_value();
-  };
-  group->engine().wait(ipc::Deadline::never(), std::ref(over));  // by reference: a copy would be an allocation
-  // Too short a place: others need what this rank sends while its caller finds a larger one.
-  if (in_flight) group->engine().detach();
-  return report(result ? *result : group->engine().status());
-}
+
+ private:
+  rh_status wait() {
+    Engine& engine = call_.group->engine();
+    std::optional<Status> result;
+    bool in_flight = false;
+    // The engine ends an operation at its own deadline, on all ranks.
+    const auto over = [&] {
+      result = outcome(call_);
+      in_flight = !call_.op->concluded();
+      return result.has_value();
+    };
+    engine.wait(ipc::Deadline::never(), std::ref(over));  // by reference: a copy would be an allocation
+    // Too short a place: others need what this rank sends while its caller finds a larger one.
+    if (result && in_flight) {
+      if (const Status ended = engine.detach(); !ended.ok()) return report(ended);
+    }
+    return report(result ? *result : engine.status());
+  }
+
+  EventEntry call_;
+  rh_event** event_;
+  NewEvent name_;
+};
 
 }  // namespace
 }  // namespace railhead::client
@@ -98,12 +131,13 @@ rh_status rh_dispatch(rh_group* group, const rh_dispatch_args* args, rh_dispatch
     if (event == nullptr) {
       if (const Status may = found->may_block(); !may.ok()) return report(may);
     }
-    auto op = found->dispatch(*read, cached, false);
+    auto op = found->make_dispatch(*read, cached, false);
     if (!op) return report(op);
-    *handle = cached != nullptr
-                  ? read->cached
-                  : process().handles.add(std::make_shared<HandleEntry>(HandleEntry{(*op)->handle(), found}));
-    return conclude({*op, *op, found, result}, event);
+    NewHandle name(process().handles, cached != nullptr ? nullptr : entry_of((*op)->handle(), found));
+    Ending ending({found, *op, op->get(), result}, event);
+    if (const Status started = found->start_dispatch(*op, ending.carried()); !started.ok()) return report(started);
+    *handle = cached != nullptr ? read->cached : name.keep();
+    return ending.conclude();
   });
 }
 
@@ -122,17 +156,21 @@ rh_status rh_dispatch_plan(rh_group* group, const rh_dispatch_args* args, uint64
           {Code::invalid_argument, "cached with rh_dispatch_plan: a cached dispatch has its counts, use rh_dispatch"}));
     }
     if (const Status may = found->may_block(); !may.ok()) return report(may);
-    auto op = found->dispatch(*read, nullptr, true);
+    auto op = found->make_dispatch(*read, nullptr, true);
     if (!op) return report(op);
     const std::shared_ptr<DispatchOp> dispatch = *op;
+    NewHandle name(process().handles, entry_of(dispatch->handle(), found));
+    // The progress thread: others need our writes while this caller allocates.
+    if (const Status started = found->start_dispatch(dispatch, Carried::by_progress_thread); !started.ok()) {
+      return report(started);
+    }
     found->engine().wait(railhead::ipc::Deadline::never(),
                          [&] { return dispatch->counted() || dispatch->concluded(); });
     const Status status = found->engine().locked([&] { return dispatch->concluded() ? dispatch->result() : Status(); });
     if (!status.ok()) return report(status);
     *row_count = dispatch->output_rows();
-    *handle = process().handles.add(std::make_shared<HandleEntry>(HandleEntry{dispatch->handle(), found}));
-    // Others need our writes while this caller allocates.
-    found->engine().detach();
+    if (const Status ended = found->engine().detach(); !ended.ok()) return report(ended);
+    *handle = name.keep();
     return RH_OK;
   });
 }
@@ -147,8 +185,9 @@ rh_status rh_dispatch_run(rh_group* group, rh_handle* handle, void* out, size_t 
     if (!known) return report(found->refuse(known.error()));
     auto op = found->planned(*known);
     if (!op) return report(op);
+    Ending ending({found, *op, op->get(), result}, event);
     if (auto run = found->run(*op, out, out_rows); !run) return report(run);
-    return conclude({*op, *op, found, result}, event);
+    return ending.conclude();
   });
 }
 
@@ -173,9 +212,11 @@ rh_status rh_combine(rh_group* group, const rh_combine_args* args, rh_event** ev
     if (event == nullptr) {
       if (const Status may = found->may_block(); !may.ok()) return report(may);
     }
-    auto op = found->combine(*read, *known);
+    auto op = found->make_combine(*read, *known);
     if (!op) return report(op);
-    return conclude({*op, nullptr, found, nullptr}, event);
+    Ending ending({found, *op, nullptr, nullptr}, event);
+    if (const Status started = found->start(*op, ending.carried()); !started.ok()) return report(started);
+    return ending.conclude();
   });
 }
 
@@ -193,7 +234,7 @@ rh_status rh_event_wait(rh_event* event, uint64_t timeout_ms) {
                                                   " ms; the event still stands"));
     }
     process().events.take(event);
-    return report(settle(entry->group, *entry));
+    return report(settle(*entry));
   });
 }
 
@@ -206,6 +247,6 @@ rh_status rh_event_test(rh_event* event) {
     const bool done = engine.locked([&] { return settled(*entry); }) || !engine.status().ok();
     if (!done) return RH_IN_PROGRESS;
     process().events.take(event);
-    return report(settle(entry->group, *entry));
+    return report(settle(*entry));
   });
 }

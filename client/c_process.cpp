@@ -29,14 +29,17 @@ std::string& last_error() {
   return text;
 }
 
-rh_status report(const Status& status) {
-  if (status.ok()) return RH_OK;
-  last_error() = status.message();
-  return static_cast<rh_status>(status.code());
+rh_status report(const Status& status) noexcept {
+  return status.ok() ? RH_OK : report(status.code(), status.message().c_str());
 }
 
-rh_status report(Code code, const char* text) {
-  return report(Status(code, text));
+rh_status report(Code code, const char* text) noexcept {
+  try {
+    last_error() = text;
+  } catch (const std::bad_alloc&) {
+    last_error() = "(out of memory)";  // short enough to need none
+  }
+  return static_cast<rh_status>(code);
 }
 
 rh_status unknown(const char* what) {

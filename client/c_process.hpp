@@ -27,9 +27,9 @@ struct HandleEntry {
   std::shared_ptr<Group> group;
 };
 struct EventEntry {
-  std::shared_ptr<Op> op;
-  std::shared_ptr<DispatchOp> dispatch;  // when the operation is one
   std::shared_ptr<Group> group;
+  std::shared_ptr<Op> op;
+  DispatchOp* dispatch = nullptr;  // the operation, when it is one
   rh_dispatch_result* result = nullptr;
 };
 
@@ -47,9 +47,9 @@ Process& process();
 // Of the calling thread.
 std::string& last_error();
 
-// Remembers the sentence; the code to return.
-rh_status report(const Status& status);
-rh_status report(Code code, const char* text);
+// Remembers the sentence; the code to return, which counts more: lack of memory costs the sentence alone.
+rh_status report(const Status& status) noexcept;
+rh_status report(Code code, const char* text) noexcept;
 
 template <class T>
 rh_status report(const Result<T>& result) {

@@ -38,6 +38,7 @@ class DispatchOp final : public Op {
   [[nodiscard]] std::uint64_t rows() const override { return received_.received; }
   [[nodiscard]] bool waits_for_caller() const override { return waits_for_run(); }
 
+  [[nodiscard]] bool is_cached() const noexcept { return request_.cached; }
   // Counts are known: rows that this rank will receive, with padding.
   [[nodiscard]] bool counted() const noexcept { return counted_; }
   [[nodiscard]] std::uint64_t output_rows() const noexcept { return received_.row_count; }

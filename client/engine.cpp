@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "client/signals.hpp"
@@ -15,7 +16,6 @@ using kernels::Step;
 
 namespace {
 
-constexpr std::size_t kRecords = 64;
 const std::string_view kNoCode = code_name(static_cast<Code>(-1));
 
 template <class F>
@@ -33,13 +33,15 @@ Engine::Engine(GroupContext& group, EngineHooks hooks)
                                         std::max(1U, std::thread::hardware_concurrency()))),
       no_memory_(Code::out_of_memory, "rank " + std::to_string(group.rank) +
                                           " found no memory for its bookkeeping in the middle of an operation, and the "
-                                          "group cannot go on") {}
+                                          "group cannot go on") {
+  in_flight_.reserve(group.shape.params().depth);
+}
 
 Engine::~Engine() {
   stop();
 }
 
-Status Engine::start(const std::shared_ptr<Op>& op) {
+Status Engine::start(const std::shared_ptr<Op>& op, Carried carried) {
   // The caller's own next step is what would make room.
   const auto stuck = [this] { return !in_flight_.empty() && in_flight_.front()->waits_for_caller(); };
   std::unique_lock lock(mutex_);
@@ -60,7 +62,11 @@ Status Engine::start(const std::shared_ptr<Op>& op) {
                                      std::to_string(group_.shape.params().depth) +
                                      " operations fly at a time (the group's depth); call rh_dispatch_run first"};
   }
+  if (carried == Carried::by_progress_thread) {
+    if (Status none = start_progress_locked(); !none.ok()) return none;
+  }
   if (auto prepared = op->prepare(group_); !prepared) return prepared.error();
+  // From here on nothing throws: the others count on this operation.
   in_flight_.push_back(op);
   op->admit(next_op_++);
   step_locked();
@@ -133,27 +139,38 @@ void Engine::nudge() {
   ipc::notify(group_.words.live(group_.local).wake, ipc::kWakeAnyEvent);
 }
 
-void Engine::detach() {
+Status Engine::detach() {
   const std::lock_guard lock(mutex_);
+  if (!end_.ok()) return {};  // nothing is in flight
+  or_end_locked([this] {
+    if (Status none = start_progress_locked(); !none.ok()) fail_locked(std::move(none));
+  });
+  if (!end_.ok()) return end_;
   detached_ = true;
-  if (!progress_.joinable()) progress_ = std::thread([this] { progress_loop(); });
   progress_wanted_.notify_one();
+  return {};
+}
+
+Status Engine::start_progress_locked() {
+  if (progress_.joinable()) return {};
+  try {
+    progress_ = std::thread([this] { progress_loop(); });
+  } catch (const std::system_error& e) {
+    return system_status("the progress thread of rank " + std::to_string(group_.rank) +
+                             " cannot be started (look at ulimit -u and the cgroup's pids.max)",
+                         e.code().value());
+  }
+  return {};
 }
 
 void Engine::progress_loop() {
   block_all_signals();
-  while (!progress_until_stopped()) {
-  }
-}
-
-// False: there was no memory, and the group has ended with that.
-bool Engine::progress_until_stopped() try {
   ipc::WakeWord& word = group_.words.live(group_.local).wake;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (in_flight_.empty()) detached_ = false;
     progress_wanted_.wait(lock, [this] { return stopping_ || (detached_ && waiters_ == 0 && end_.ok()); });
-    if (stopping_) return true;
+    if (stopping_) return;
     lock.unlock();
     const auto look = [&] {
       const std::lock_guard inner(mutex_);
@@ -166,21 +183,22 @@ bool Engine::progress_until_stopped() try {
     lock.lock();
     check_world_locked();
   }
-  return true;
-} catch (const std::bad_alloc&) {
-  const std::lock_guard lock(mutex_);
-  fail_locked(std::move(no_memory_));
-  return false;
+}
+
+template <class F>
+void Engine::or_end_locked(F&& f) {
+  try {
+    f();
+  } catch (const std::bad_alloc&) {
+    fail_locked(std::move(no_memory_));
+  }
 }
 
 bool Engine::step_locked() {
   if (!end_.ok() || in_flight_.empty()) return false;
-  try {
-    return step_all_locked();
-  } catch (const std::bad_alloc&) {
-    fail_locked(std::move(no_memory_));
-    return true;
-  }
+  bool moved = true;  // also when it ends the group
+  or_end_locked([&] { moved = step_all_locked(); });
+  return moved;
 }
 
 // Half an operation is done and cannot be taken back.
@@ -226,11 +244,10 @@ bool Engine::complete_front_locked() {
   // Frozen: the epoch ended before this operation counted as complete, and its poison is on the way.
   if (!group_.words.complete(group_.local, op->number())) return false;
   op->conclude({});
-  in_flight_.pop_front();
+  in_flight_.erase(in_flight_.begin());
   const std::uint64_t sent = group_.rail != nullptr ? group_.rail->bytes_sent() : 0;
-  records_.push_front({op->number(), op->kind(), op->times(), op->rows(), sent - rail_bytes_before_});
+  records_[recorded_++ % kRecords] = {op->number(), op->kind(), op->times(), op->rows(), sent - rail_bytes_before_};
   rail_bytes_before_ = sent;
-  if (records_.size() > kRecords) records_.pop_back();
   // relaxed: counters for diagnostics.
   ipc::LiveWords& live = group_.words.live(group_.local);
   ipc::store_relaxed(live.operations, op->number());
@@ -241,6 +258,10 @@ bool Engine::complete_front_locked() {
 
 void Engine::check_world_locked() {
   if (!end_.ok()) return;
+  or_end_locked([this] { look_at_world_locked(); });
+}
+
+void Engine::look_at_world_locked() {
   // Read first: the daemon sets it after the poison word, so that alone it is not the daemon's.
   const bool wake_poisoned = ipc::is_poisoned(group_.words.live(group_.local).wake);
   if (group_.words.poisoned()) {
@@ -327,7 +348,11 @@ std::uint64_t Engine::completed() {
 
 std::vector<OpRecord> Engine::records() {
   const std::lock_guard lock(mutex_);
-  return {records_.begin(), records_.end()};
+  std::vector<OpRecord> newest_first;
+  for (std::uint64_t i = recorded_; i > 0 && newest_first.size() < kRecords; --i) {
+    newest_first.push_back(records_[(i - 1) % kRecords]);
+  }
+  return newest_first;
 }
 
 void Engine::stop() {

@@ -4,9 +4,10 @@
 // operations are in flight and nobody else is waiting. Every step happens under one lock; sleeping never does.
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <condition_variable>
-#include <deque>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,12 @@ struct EngineHooks {
   std::function<void(const Status&)> abort_group;  // tells the daemon; the poison comes back through shared memory
 };
 
+// Who carries an operation on while no call waits for it.
+enum class Carried : std::uint8_t {
+  by_waiters,          // nobody
+  by_progress_thread,  // it, once the caller says detach()
+};
+
 class Engine {
  public:
   Engine(GroupContext& group, EngineHooks hooks);
@@ -40,17 +47,18 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Prepares, numbers and starts an operation; waits for room first when `depth` are in flight. An error: it did not
-  // happen (or the group has ended).
-  Status start(const std::shared_ptr<Op>& op);
+  // Prepares, numbers and starts an operation; waits for room first when `depth` are in flight. An error, or an
+  // exception: it did not happen (or the group has ended). Once it flies, lack of memory ends the group.
+  Status start(const std::shared_ptr<Op>& op, Carried carried);
   // Until done(), which is asked under the lock: false from the deadline on. The group's end counts as done.
   bool wait(ipc::Deadline deadline, const std::function<bool()>& done);
   // One step on behalf of a poller.
   void poll();
   // The caller changed what an operation waits for: whoever waits looks again.
   void nudge();
-  // From now on the progress thread may carry this operation on.
-  void detach();
+  // From now on the progress thread may carry on what is in flight. An error: there is none and none can be started,
+  // and the group has ended with that.
+  Status detach();
 
   // Number of the oldest operation in flight that nothing but another call of the application can move; 0: none.
   [[nodiscard]] std::uint64_t waits_for_caller();
@@ -70,17 +78,23 @@ class Engine {
   void stop();
 
  private:
-  bool step_locked();  // true when anything moved; lack of memory ends the group
+  static constexpr std::size_t kRecords = 64;
+
+  Status start_progress_locked();  // unless it runs
+  bool step_locked();              // true when anything moved
   bool step_all_locked();
+  // Runs f; lack of memory there ends the group.
+  template <class F>
+  void or_end_locked(F&& f);
   void fail_locked(Status reason);  // this rank cannot go on: ends the group, here and everywhere
   bool has_room_locked() const;
   void leave_locked();  // a waiter goes
   void end_locked(Status reason);
   void check_world_locked();
+  void look_at_world_locked();
   bool complete_front_locked();
   void note_waiting_locked();  // not while a waiter still spins: nobody asks about microseconds
   void progress_loop();
-  bool progress_until_stopped();
   Status poison_status() const;
   Status late(const Op& op) const;
 
@@ -90,12 +104,13 @@ class Engine {
   Status no_memory_;  // made while there was some
 
   std::mutex mutex_;
-  std::deque<std::shared_ptr<Op>> in_flight_;
+  std::vector<std::shared_ptr<Op>> in_flight_;  // room for all is made at the start; oldest first
   std::uint64_t next_op_ = 1;
   Status end_;           // ok while the group works
   bool ending_ = false;  // we asked the daemon to end the group; its poison is on the way
   std::uint64_t rail_bytes_before_ = 0;
-  std::deque<OpRecord> records_;
+  std::array<OpRecord, kRecords> records_{};  // of the last ones, in turn
+  std::uint64_t recorded_ = 0;
 
   std::condition_variable progress_wanted_;
   std::uint32_t waiters_ = 0;

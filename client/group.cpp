@@ -74,6 +74,8 @@ Result<void> Group::set_up(const JoinResult& joined, const rh_group_config& conf
             segment->kind == ipc::SegmentKind::receive ? ipc::Access::read_write : ipc::Access::read_only;
         return ipc::Segment::map(std::move(segment->fd), segment->bytes, access, ipc::Prefault::yes);
       });
+  // Each live handle and each operation in flight adds at most one, so that a release finds its room made.
+  context_->releases.reserve(std::size_t{params.max_handles} + params.depth);
   context_->released = [this](std::uint64_t op, std::uint32_t rank) {
     const std::lock_guard lock(handles_mutex_);
     for (const auto& weak : handles_) {
@@ -157,8 +159,8 @@ Status Group::routing_usable(const Handle& handle) {
   return {};
 }
 
-Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args, const std::shared_ptr<Handle>& cached,
-                                                    bool plan_only) {
+Result<std::shared_ptr<DispatchOp>> Group::make_dispatch(const rh_dispatch_args& args,
+                                                         const std::shared_ptr<Handle>& cached, bool plan_only) {
   if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
   if (cached != nullptr) {
     if (const Status usable = routing_usable(*cached); !usable.ok()) return fail(refuse(usable));
@@ -180,19 +182,25 @@ Result<std::shared_ptr<DispatchOp>> Group::dispatch(const rh_dispatch_args& args
   }
   input->request.plan_only = plan_only;
   auto op = std::make_shared<DispatchOp>(handle, input->request, called_now());
-  {
-    // Before the start: a peer may release this handle with its own header of this very operation.
-    const std::lock_guard lock(handles_mutex_);
-    std::erase_if(handles_, [](const auto& weak) { return weak.expired(); });
-    if (cached == nullptr) handles_.push_back(handle);
-  }
-  if (Status started = engine_->start(op); !started.ok()) {
-    return fail(engine_->status().ok() ? refuse(started) : started);
-  }
+  // Before the start: a peer may release this handle with its own header of this very operation.
   const std::lock_guard lock(handles_mutex_);
-  handle->newest = op;
-  if (cached == nullptr) ++live_handles_;
+  std::erase_if(handles_, [](const auto& weak) { return weak.expired(); });
+  if (cached == nullptr) handles_.push_back(handle);
   return op;
+}
+
+Status Group::start(const std::shared_ptr<Op>& op, Carried carried) {
+  Status started = engine_->start(op, carried);
+  if (started.ok() || !engine_->status().ok()) return started;
+  return refuse(started);
+}
+
+Status Group::start_dispatch(const std::shared_ptr<DispatchOp>& op, Carried carried) {
+  if (Status started = start(op, carried); !started.ok()) return started;
+  const std::lock_guard lock(handles_mutex_);
+  op->handle()->newest = op;
+  if (!op->is_cached()) ++live_handles_;
+  return {};
 }
 
 // A status of its own: nothing of the engine may be called under this lock, its steps take the two the other way round.
@@ -204,19 +212,16 @@ Status Group::handles_full() {
           std::to_string(live_handles_) + " handles live, max_handles is " + std::to_string(cap) + ": release some"};
 }
 
-Result<std::shared_ptr<Op>> Group::combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle) {
+Result<std::shared_ptr<Op>> Group::make_combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle) {
   if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
   if (const Status usable = routing_usable(*handle); !usable.ok()) return fail(refuse(usable));
   auto request = combine_input(*context_, args, *handle);
   if (!request) return fail(refuse(request.error()));
-  auto op = std::make_shared<CombineOp>(handle, *request, called_now());
-  if (Status started = engine_->start(op); !started.ok()) {
-    return fail(engine_->status().ok() ? refuse(started) : started);
-  }
-  return std::static_pointer_cast<Op>(op);
+  return std::make_shared<CombineOp>(handle, *request, called_now());
 }
 
 Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>& handle) {
+  if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
   std::shared_ptr<DispatchOp> op;
   {
     const std::lock_guard lock(handles_mutex_);
@@ -297,7 +302,7 @@ void Group::release(const std::shared_ptr<Handle>& handle) {
     return true;
   });
   if (abandoned) {
-    engine_->detach();
+    (void)engine_->detach();  // without one the group has ended, and nothing waits any more
     engine_->nudge();
   }
 }

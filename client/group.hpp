@@ -25,10 +25,14 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  // Arguments were checked; `handle` is new, or the cached one.
-  Result<std::shared_ptr<DispatchOp>> dispatch(const rh_dispatch_args& args, const std::shared_ptr<Handle>& cached,
-                                               bool plan_only);
-  Result<std::shared_ptr<Op>> combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle);
+  // Checks the arguments and makes the operation; nothing has happened yet. Its handle is new, or the cached one.
+  Result<std::shared_ptr<DispatchOp>> make_dispatch(const rh_dispatch_args& args, const std::shared_ptr<Handle>& cached,
+                                                    bool plan_only);
+  Result<std::shared_ptr<Op>> make_combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle);
+  // The call happens: everything that its caller needs afterwards was made before. An error, or an exception: it did
+  // not (or the group has ended).
+  Status start(const std::shared_ptr<Op>& op, Carried carried);
+  Status start_dispatch(const std::shared_ptr<DispatchOp>& op, Carried carried);
   // A call on this group that did not happen: notes it for `why`, ends the group where it was asked for. Returns what
   // to tell the caller.
   Status refuse(const Status& reason, std::uint64_t planned = 0);

@@ -14,6 +14,24 @@ namespace railhead::client {
 template <class Tag, class T>
 class Registry {
  public:
+  // A name made before what it stands for begins, so that no lack of memory can lose it afterwards; taken out of use
+  // again unless it is kept. None for a null object.
+  class Pending {
+   public:
+    Pending(Registry& registry, std::shared_ptr<T> object)
+        : registry_(registry), name_(object == nullptr ? nullptr : registry.add(std::move(object))) {}
+    ~Pending() {
+      if (name_ != nullptr) registry_.take(name_);
+    }
+    Pending(const Pending&) = delete;
+    Pending& operator=(const Pending&) = delete;
+    Tag* keep() noexcept { return std::exchange(name_, nullptr); }
+
+   private:
+    Registry& registry_;
+    Tag* name_;
+  };
+
   Tag* add(std::shared_ptr<T> object) {
     const std::lock_guard lock(mutex_);
     // Aligned like a pointer, in the way no small integer is; the step leaves room between kinds of objects.

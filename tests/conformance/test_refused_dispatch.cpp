@@ -250,26 +250,6 @@ TEST_P(RefusedDispatch, AnAsynchronousCallBehindAPlannedOneThatFillsTheDepth) {
   });
 }
 
-// No refusal: whoever comes second waits for room, however often the other is quicker.
-TEST(OneGroup, ThreadsShareTheOnlyPlaceInFlight) {
-  constexpr int kThreads = 6;
-  Cluster cluster({.hosts = 1});
-  cluster.run({0}, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
-    auto config = small_config(1, rank);
-    config.depth = 1;
-    config.max_handles = kThreads;
-    const Group group(session, id, config);
-    const auto rounds = [&group] {
-      for (int i = 0; i < 500 && !testing::Test::HasFailure(); ++i) good_round(group.get());
-    };
-    std::vector<std::thread> threads;
-    threads.reserve(kThreads);
-    for (int i = 0; i < kThreads; ++i) threads.emplace_back(rounds);
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(completed(group.get()), 2U * 500 * kThreads);
-  });
-}
-
 // Nobody can run it any more: the others get their rows all the same.
 TEST_P(RefusedDispatch, APlannedHandleThatIsReleasedGoesThrough) {
   cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {

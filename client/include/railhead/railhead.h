@@ -8,7 +8,8 @@
  *  - Argument structs start with their own size (set it with RH_INIT or a designated initialiser), so that the ABI can
  *    grow. Zero means "default" in every optional field.
  *  - A call whose arguments are refused did not happen: nothing was published, its operation number is not used, the
- *    corrected call works.
+ *    corrected call works. So does the same call again after RH_OUT_OF_MEMORY or RH_SYSTEM (no progress thread), unless
+ *    it came in the middle of an operation: then the group has ended, as rh_group_status says.
  *  - Threads: calls on different groups may run in parallel; calls on one group are serialised by the library and must
  *    be made in the same order on every rank.
  *  - fork(): the parent is not affected; in the child every call returns RH_FORKED. After exec() it is a process of its
