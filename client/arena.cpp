@@ -1,6 +1,7 @@
 #include "client/arena.hpp"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -30,6 +31,10 @@ const char* kind_name(ipc::SegmentKind kind) {
 
 }  // namespace
 
+Arena::Arena(Announce announce) : announce_(std::move(announce)) {
+  segments_.reserve(ipc::kMaxSegments);
+}
+
 Result<void> Arena::reserve(ipc::SegmentKind kind, std::uint64_t bytes) {
   if (auto good = check_size(bytes); !good) return good;
   const std::lock_guard lock(mutex_);
@@ -40,16 +45,18 @@ Result<Block> Arena::allocate(ipc::SegmentKind kind, std::uint64_t bytes) {
   if (auto good = check_size(bytes); !good) return fail(good.error());
   const std::lock_guard lock(mutex_);
   const std::uint64_t need = rounded(bytes);
+  make_room(3);  // its own two, and the segment that it may need
   Piece piece{};
   if (!take(kind, need, piece)) {
     if (auto grown = grow(kind, need); !grown) return fail(grown.error());
     take(kind, need, piece);
   }
+  ++blocks_out_;
   return Block{segments_[piece.segment].memory.data() + piece.offset, need,
                ipc::SpanRef::make(piece.segment, piece.offset)};
 }
 
-void Arena::trim(Block& block, std::uint64_t bytes) {
+void Arena::trim(Block& block, std::uint64_t bytes) noexcept {
   const std::uint64_t keep = rounded(bytes);
   if (keep >= block.bytes) return;
   const std::lock_guard lock(mutex_);
@@ -57,7 +64,7 @@ void Arena::trim(Block& block, std::uint64_t bytes) {
   block.bytes = keep;
 }
 
-void Arena::release(const Block& block) {
+void Arena::release(const Block& block) noexcept {
   if (block.data == nullptr) return;
   const std::lock_guard lock(mutex_);
   put(block);
@@ -66,8 +73,13 @@ void Arena::release(const Block& block) {
 Result<Block> Arena::hand_out(ipc::SegmentKind kind, std::uint64_t bytes) {
   auto block = allocate(kind, bytes);
   if (!block) return block;
-  const std::lock_guard lock(mutex_);
-  handed_out_.emplace(block->data, *block);
+  try {
+    const std::lock_guard lock(mutex_);
+    handed_out_.emplace(block->data, *block);
+  } catch (const std::bad_alloc&) {
+    release(*block);
+    throw;
+  }
   return block;
 }
 
@@ -137,6 +149,7 @@ Result<void> Arena::grow(ipc::SegmentKind kind, std::uint64_t bytes) {
   if (kind == ipc::SegmentKind::combine) {
     if (auto frozen = made->freeze_writers(); !frozen) return frozen;
   }
+  make_room(1);
   const auto id = static_cast<std::uint8_t>(segments_.size());
   if (auto told = announce_(kind, id, *made); !told) return told;
   made->drop_fd();
@@ -157,11 +170,17 @@ bool Arena::take(ipc::SegmentKind kind, std::uint64_t bytes, Piece& out) {
   return false;
 }
 
-void Arena::put(const Block& block) {
+// A block may come back in two pieces (trim), where nothing can fail any more: their room is made before it goes out.
+void Arena::make_room(std::size_t pieces) {
+  free_.reserve(free_.size() + 2 * blocks_out_ + pieces);
+}
+
+void Arena::put(const Block& block) noexcept {
+  --blocks_out_;
   put({block.ref.segment(), block.ref.offset(), block.bytes});
 }
 
-void Arena::put(Piece piece) {
+void Arena::put(Piece piece) noexcept {
   for (auto it = free_.begin(); it != free_.end();) {
     const bool before = it->segment == piece.segment && it->offset + it->bytes == piece.offset;
     const bool after = it->segment == piece.segment && piece.offset + piece.bytes == it->offset;

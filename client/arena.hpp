@@ -28,17 +28,17 @@ class Arena {
   // Tells the daemon about a new segment; called before any memory of it is handed out.
   using Announce = std::function<Result<void>(ipc::SegmentKind kind, std::uint8_t id, const ipc::Segment& segment)>;
 
-  explicit Arena(Announce announce) : announce_(std::move(announce)) {}
+  explicit Arena(Announce announce);
 
   // Makes a segment of at least this size now. out_of_memory names needed and free.
   Result<void> reserve(ipc::SegmentKind kind, std::uint64_t bytes);
   // 64-byte aligned. The most recently freed block that fits is used first: its pages are warm in cache and TLB, a cold
   // page costs ten times its copy.
   Result<Block> allocate(ipc::SegmentKind kind, std::uint64_t bytes);
-  // Gives back the tail of a block; the block keeps its first `bytes`.
-  void trim(Block& block, std::uint64_t bytes);
+  // Gives back the tail of a block, once at most; the block keeps its first `bytes`.
+  void trim(Block& block, std::uint64_t bytes) noexcept;
   // Not an error for an empty block.
-  void release(const Block& block);
+  void release(const Block& block) noexcept;
 
   // For a caller who gives memory back by its address: what we keep for ourselves cannot be taken from us that way.
   Result<Block> hand_out(ipc::SegmentKind kind, std::uint64_t bytes);
@@ -66,13 +66,15 @@ class Arena {
   bool find_locked(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const;
   Result<void> grow(ipc::SegmentKind kind, std::uint64_t bytes);
   bool take(ipc::SegmentKind kind, std::uint64_t bytes, Piece& out);
-  void put(const Block& block);
-  void put(Piece piece);
+  void make_room(std::size_t pieces);
+  void put(const Block& block) noexcept;
+  void put(Piece piece) noexcept;
 
   mutable std::mutex mutex_;
   Announce announce_;
   std::vector<Held> segments_;  // index = id
   std::vector<Piece> free_;     // most recently freed last; neighbours are merged
+  std::size_t blocks_out_ = 0;  // allocated and not released
   std::map<const void*, Block> handed_out_;
 };
 
