@@ -31,8 +31,9 @@ if(RAILHEAD_SANITIZER STREQUAL "address")
   set(RAILHEAD_TEST_ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
                                 "UBSAN_OPTIONS=print_stacktrace=1")
 elseif(RAILHEAD_SANITIZER STREQUAL "thread")
-  # die_after_fork=0: tests fork children out of programs that have threads.
-  set(RAILHEAD_TEST_ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:second_deadlock_stack=1")
+  # die_after_fork=0: tests fork children out of programs that have threads. history_size=7: a stack that cannot be
+  # restored matches no suppression (tests/conformance/tsan.supp).
+  set(RAILHEAD_TEST_ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:second_deadlock_stack=1:history_size=7")
 endif()
 
 # railhead_test(NAME SOURCES ... LINK ... [LABELS ...] [TIMEOUT seconds] [SERIAL] [NO_ASAN] [NO_TSAN]):
