@@ -72,28 +72,6 @@ TEST(DaemonKilled, ItsPeersRanksAreToldWhoIsLost) {
   world.expect_good({0, 1}, "round n=3");
 }
 
-TEST(DaemonKilled, StartedAgainItServesItsRanksAndTheOtherHost) {
-  World world(1);
-  const std::vector<std::string> same_host = {"--host_id_file", world.path("host_id")};
-  world.start_host(1, same_host);
-  world.populate({0, 0, 1, 1});
-  world.expect_good(world.everybody(), "round n=2");
-  kill_daemon(world, 1);
-  for (const std::size_t r : {0U, 1U}) EXPECT_EQ(world.rank(r).ask("round").status, "peer_lost");
-
-  world.start_host(1, same_host);
-  for (const std::size_t r : {2U, 3U}) {
-    ASSERT_EQ(world.rank(r).ask("close_session").status, "ok");
-    ASSERT_EQ(world.rank(r).ask("open").status, "ok");
-  }
-  // Once with the id of each host.
-  for (const auto& members : {std::vector<std::size_t>{0, 1, 2, 3}, std::vector<std::size_t>{2, 3, 0, 1}}) {
-    world.make_group(members);
-    world.expect_good(members, "round n=3");
-  }
-  for (const std::uint32_t h : {0U, 1U}) EXPECT_EQ(world.host(h).snapshot("status")["groups_running"], 2);
-}
-
 TEST(DaemonKilled, WhileAGroupIsMade) {
   World world(2);
   for (const std::uint32_t h : {0U, 1U, 1U}) world.add_rank(h);
