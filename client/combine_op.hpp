@@ -27,6 +27,7 @@ class CombineOp final : public Op {
       : Op(ipc::OpKind::combine, call), handle_(std::move(handle)), request_(request) {}
 
   Result<void> prepare(GroupContext& group) override;
+  void withdraw(GroupContext& group) noexcept override { group.arena->release(staged_); }
   Result<kernels::Step> step(GroupContext& group, const Op* prior) override;
   void cancel() override {}
   [[nodiscard]] Waiting waiting(const GroupContext& group) const override;

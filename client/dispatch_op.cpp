@@ -85,6 +85,11 @@ Result<void> DispatchOp::prepare(GroupContext& group) {
   return {};
 }
 
+void DispatchOp::withdraw(GroupContext& group) noexcept {
+  group.arena->release(received_.own_rows);
+  group.arena->release(received_.meta);
+}
+
 // A place named before the counts are known spares every writer the wait for this rank's span: the caller's, or about
 // as much as the last dispatch took. One that proves too short is replaced in place().
 Result<void> DispatchOp::offer(GroupContext& group) {
@@ -102,10 +107,7 @@ Result<void> DispatchOp::offer(GroupContext& group) {
     rows_ref_ = own->ref;
   }
   auto meta = group.arena->allocate(ipc::SegmentKind::receive, meta_bytes(rows));
-  if (!meta) {
-    group.arena->release(received_.own_rows);
-    return fail(meta.error());
-  }
+  if (!meta) return fail(meta.error());
   received_.meta = *meta;
   offered_rows_ = rows;
   header_.rows_span = rows_ref_.word;

@@ -29,6 +29,7 @@ class DispatchOp final : public Op {
   DispatchOp(std::shared_ptr<Handle> handle, DispatchRequest request, Call call);
 
   Result<void> prepare(GroupContext& group) override;
+  void withdraw(GroupContext& group) noexcept override;
   void admit(std::uint64_t number) override;
   Result<kernels::Step> step(GroupContext& group, const Op* prior) override;
   void cancel() override;

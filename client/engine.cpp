@@ -65,7 +65,12 @@ Status Engine::start(const std::shared_ptr<Op>& op, Carried carried) {
   if (carried == Carried::by_progress_thread) {
     if (Status none = start_progress_locked(); !none.ok()) return none;
   }
-  if (auto prepared = op->prepare(group_); !prepared) return prepared.error();
+  bool prepared = false;
+  const AtExit or_withdraw{[&] {
+    if (!prepared) op->withdraw(group_);
+  }};
+  if (auto ready = op->prepare(group_); !ready) return ready.error();
+  prepared = true;
   // From here on nothing throws: the others count on this operation.
   in_flight_.push_back(op);
   op->admit(next_op_++);

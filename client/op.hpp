@@ -46,9 +46,11 @@ class Op {
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
 
-  // Before the operation has a number: everything that can be refused (memory above all). After an error the call did
-  // not happen.
+  // Before the operation has a number: everything that can be refused (memory above all). After an error or an
+  // exception the call did not happen, and the engine calls withdraw().
   virtual Result<void> prepare(GroupContext& group) = 0;
+  // Gives back to the arena whatever prepare() took before it failed.
+  virtual void withdraw(GroupContext& group) noexcept = 0;
   // Does what can be done now. An error is one of the whole group. `prior`: the nearest older operation of the same
   // kind that is still in flight; rings are used in operation order.
   virtual Result<kernels::Step> step(GroupContext& group, const Op* prior) = 0;

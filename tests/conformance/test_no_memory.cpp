@@ -91,6 +91,49 @@ TEST(NoMemory, ForTheSentenceOfATooSmallPlace) {
   }
 }
 
+// Whatever a call took before it was refused is free again: all there is can be had in one piece, and nothing grows.
+void expect_arena_free(rh_group* group) {
+  auto before = make<rh_group_info>();
+  ASSERT_EQ(rh_group_query(group, &before), RH_OK);
+  for (const auto& [arena, bytes] :
+       {std::pair(RH_ARENA_RECEIVE, before.receive_bytes), std::pair(RH_ARENA_COMBINE, before.combine_bytes)}) {
+    void* all = nullptr;
+    if (bytes == 0) continue;
+    ASSERT_EQ(rh_alloc(group, arena, bytes, &all), RH_OK) << rh_last_error();
+    EXPECT_EQ(rh_free(group, all), RH_OK) << rh_last_error();
+  }
+  auto after = make<rh_group_info>();
+  ASSERT_EQ(rh_group_query(group, &after), RH_OK);
+  EXPECT_EQ(after.receive_bytes, before.receive_bytes);
+  EXPECT_EQ(after.combine_bytes, before.combine_bytes);
+}
+
+TEST(NoMemory, LeavesNothingOfARefusedDispatchInTheArena) {
+  Cluster cluster{{.hosts = 2}};
+  std::atomic<int> refused{0};
+  cluster.run({0, 1}, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    const Group group(session, id, config_of(rank));
+    good_round(group.get());  // the next dispatch has this one's rows to go by, and takes a place beforehand
+    SmallCall call;
+    auto result = make<rh_dispatch_result>();
+    rh_handle* handle = nullptr;
+    rh_status status = RH_OUT_OF_MEMORY;
+    const auto dispatch = [&] { status = rh_dispatch(group.get(), &call.args, &result, &handle, nullptr); };
+    for (long n = 0; status != RH_OK && rh_group_status(group.get()) == RH_OK; ++n) {
+      SCOPED_TRACE("allocation " + std::to_string(n));
+      if (rank == 1) {
+        dispatch();
+        break;
+      }
+      if (!with_failing(n, dispatch) || rh_group_status(group.get()) != RH_OK) break;
+      ++refused;
+      expect_arena_free(group.get());
+    }
+    rh_handle_release(handle);
+  });
+  EXPECT_GT(refused, 0);
+}
+
 // One round of two ranks in a group of their own, in which allocation n of rank 0's call `spoiled` fails. False: that
 // call made fewer.
 bool spoil(Cluster& cluster, const std::vector<std::uint16_t>& hosts, const Script& script, std::size_t spoiled,
