@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <latch>
 #include <new>
 #include <string>
 #include <thread>
@@ -111,9 +112,11 @@ void expect_arena_free(rh_group* group) {
 TEST(NoMemory, LeavesNothingOfARefusedDispatchInTheArena) {
   Cluster cluster{{.hosts = 2}};
   std::atomic<int> refused{0};
+  std::latch rounds(2);
   cluster.run({0, 1}, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
     const Group group(session, id, config_of(rank));
-    good_round(group.get());  // the next dispatch has this one's rows to go by, and takes a place beforehand
+    good_round(group.get());   // the next dispatch has this one's rows to go by, and takes a place beforehand
+    rounds.arrive_and_wait();  // the group may end from here on
     SmallCall call;
     auto result = make<rh_dispatch_result>();
     rh_handle* handle = nullptr;
