@@ -31,9 +31,7 @@ const char* kind_name(ipc::SegmentKind kind) {
 
 }  // namespace
 
-Arena::Arena(Announce announce) : announce_(std::move(announce)) {
-  segments_.reserve(ipc::kMaxSegments);
-}
+Arena::Arena(Announce announce) : announce_(std::move(announce)) {}
 
 Result<void> Arena::reserve(ipc::SegmentKind kind, std::uint64_t bytes) {
   if (auto good = check_size(bytes); !good) return good;
@@ -95,20 +93,16 @@ Result<void> Arena::take_back(const void* data) {
   return {};
 }
 
+std::span<const Arena::Held> Arena::segments() const noexcept {
+  // acquire: pairs with grow(), a segment is filled in before it counts.
+  return std::span(segments_).first(segment_count_.load(std::memory_order_acquire));
+}
+
 bool Arena::find(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const {
-  const std::lock_guard lock(mutex_);
-  return find_locked(data, bytes, ref);
-}
-
-bool Arena::find_output(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const {
-  const std::lock_guard lock(mutex_);
-  return find_locked(data, bytes, ref) && segments_[ref.segment()].kind == ipc::SegmentKind::receive;
-}
-
-bool Arena::find_locked(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const {
   const auto* const at = static_cast<const std::byte*>(data);
-  for (std::size_t id = 0; id < segments_.size(); ++id) {
-    const ipc::Segment& memory = segments_[id].memory;
+  const std::span<const Held> all = segments();
+  for (std::size_t id = 0; id < all.size(); ++id) {
+    const ipc::Segment& memory = all[id].memory;
     if (at < memory.data() || at >= memory.data() + memory.bytes()) continue;
     const auto offset = static_cast<std::uint64_t>(at - memory.data());
     if (bytes > memory.bytes() - offset) continue;
@@ -118,31 +112,33 @@ bool Arena::find_locked(const void* data, std::uint64_t bytes, ipc::SpanRef& ref
   return false;
 }
 
+bool Arena::find_output(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const {
+  return find(data, bytes, ref) && segments_[ref.segment()].kind == ipc::SegmentKind::receive;
+}
+
 std::byte* Arena::resolve(ipc::SpanRef ref, std::uint64_t bytes) const {
-  const std::lock_guard lock(mutex_);
-  if (ref.segment() >= segments_.size()) return nullptr;
-  const ipc::Segment& memory = segments_[ref.segment()].memory;
+  const std::span<const Held> all = segments();
+  if (ref.segment() >= all.size()) return nullptr;
+  const ipc::Segment& memory = all[ref.segment()].memory;
   if (ref.offset() > memory.bytes() || bytes > memory.bytes() - ref.offset()) return nullptr;
   return memory.data() + ref.offset();
 }
 
 std::uint64_t Arena::bytes(ipc::SegmentKind kind) const {
-  const std::lock_guard lock(mutex_);
   std::uint64_t sum = 0;
-  for (const Held& held : segments_) sum += held.kind == kind ? held.memory.bytes() : 0;
+  for (const Held& held : segments()) sum += held.kind == kind ? held.memory.bytes() : 0;
   return sum;
 }
 
 Result<void> Arena::grow(ipc::SegmentKind kind, std::uint64_t bytes) {
-  if (segments_.size() >= ipc::kMaxSegments) {
-    return fail(Code::limit_exceeded, "the arena has " + std::to_string(segments_.size()) +
+  const std::size_t count = segments().size();
+  if (count == segments_.size()) {
+    return fail(Code::limit_exceeded, "the arena has " + std::to_string(count) +
                                           " segments, the most there can be; set receive_bytes and combine_bytes of "
                                           "the group to what it needs");
   }
   // Half as much again as there is, so that a growing load needs few segments and wastes little.
-  std::uint64_t have = 0;
-  for (const Held& held : segments_) have += held.kind == kind ? held.memory.bytes() : 0;
-  const std::uint64_t size = std::max({bytes, kLeastSegment, have / 2});
+  const std::uint64_t size = std::max({bytes, kLeastSegment, this->bytes(kind) / 2});
   auto made = ipc::Segment::create(std::string("railhead-") + kind_name(kind), size);
   if (!made && size > bytes) made = ipc::Segment::create(std::string("railhead-") + kind_name(kind), bytes);
   if (!made) return fail(made.error());
@@ -150,11 +146,12 @@ Result<void> Arena::grow(ipc::SegmentKind kind, std::uint64_t bytes) {
     if (auto frozen = made->freeze_writers(); !frozen) return frozen;
   }
   make_room(1);
-  const auto id = static_cast<std::uint8_t>(segments_.size());
+  const auto id = static_cast<std::uint8_t>(count);
   if (auto told = announce_(kind, id, *made); !told) return told;
   made->drop_fd();
   put({id, 0, made->bytes()});
-  segments_.push_back({kind, std::move(*made)});
+  segments_[id] = {kind, std::move(*made)};
+  segment_count_.store(count + 1, std::memory_order_release);  // release: see segments()
   return {};
 }
 

@@ -2,11 +2,14 @@
 // Thread safe. Memory is owned by the arena; allocations are handed out by address.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "ipc/layout/segment_kind.hpp"
@@ -59,20 +62,23 @@ class Arena {
     std::uint64_t bytes;
   };
   struct Held {
-    ipc::SegmentKind kind;
+    ipc::SegmentKind kind{};
     ipc::Segment memory;
   };
 
-  bool find_locked(const void* data, std::uint64_t bytes, ipc::SpanRef& ref) const;
+  [[nodiscard]] std::span<const Held> segments() const noexcept;
   Result<void> grow(ipc::SegmentKind kind, std::uint64_t bytes);
   bool take(ipc::SegmentKind kind, std::uint64_t bytes, Piece& out);
   void make_room(std::size_t pieces);
   void put(const Block& block) noexcept;
   void put(Piece piece) noexcept;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   Announce announce_;
-  std::vector<Held> segments_;  // index = id
+  // Index = id. One is filled in once and stays, so that looking an address up takes no lock: an operation does it for
+  // all its places.
+  std::array<Held, ipc::kMaxSegments> segments_;
+  std::atomic<std::size_t> segment_count_ = 0;
   std::vector<Piece> free_;     // most recently freed last; neighbours are merged
   std::size_t blocks_out_ = 0;  // allocated and not released
   std::map<const void*, Block> handed_out_;
