@@ -126,7 +126,7 @@ kj::Promise<void> ControlThread::accept_loop() {
         auto connection = kj::heap<Connection>(
             kj::mv(accepted.stream), make_daemon_server(plane_, who, [close] { (*close)->fulfill(); }),
             [this, who, close](std::size_t waiting) {
-              parts_.log->warning("the connection of pid " + std::to_string(who.pid) +
+              parts_.log->warning("the connection of " + ClientProcess{who.pid}.name() +
                                   " is closed: it asks on and on, " + std::to_string(waiting) +
                                   " bytes of answers wait to be read, " + std::to_string(Connection::kMostWaiting) +
                                   " may");
@@ -145,7 +145,7 @@ kj::Promise<void> ControlThread::accept_loop() {
 
 void ControlThread::session_opened(const std::shared_ptr<Session>& session) {
   last_session_ = Clock::now();
-  parts_.log->info("session opened by pid " + std::to_string(session->pid) + " uid " + std::to_string(session->uid),
+  parts_.log->info("session opened by " + session->process.name() + " uid " + std::to_string(session->uid),
                    {.session = session->id, .job = session->job});
   auto watch = kj::heap<ExitWatch>(io_.unixEventPort, session);
   auto exited = watch->observer.whenBecomesReadable();

@@ -38,7 +38,7 @@ class DaemonServer final : public schema::Daemon::Server {
     }
     return ipc::fetch(params.getPidfd()).then([this, context](ipc::UniqueFd pidfd) mutable {
       const auto info = context.getParams().getClient();
-      if (auto opened = open(info.getJob().cStr(), info.getBuild().cStr(), std::move(pidfd)); !opened) {
+      if (auto opened = open(info, std::move(pidfd)); !opened) {
         ipc::fill(context.getResults().initError(), opened.error());
         return;
       }
@@ -81,16 +81,17 @@ class DaemonServer final : public schema::Daemon::Server {
     return {};
   }
 
-  Result<void> open(std::string job, std::string build, ipc::UniqueFd pidfd) {
+  Result<void> open(schema::ClientInfo::Reader client, ipc::UniqueFd pidfd) {
     if (!pidfd) return fail(Code::protocol, "hello without a pidfd");
     // Again: another hello may have come while this one's descriptor was fetched.
     if (session_ != nullptr) return fail(Code::invalid_usage, "a connection has one session");
     auto matches = ipc::pidfd_matches(pidfd.get(), who_.pid);
     if (!matches) return fail(matches.error());
     if (!*matches)
-      return fail(Code::permission,
-                  "the pidfd is of another process than the one that connected (pid " + std::to_string(who_.pid) + ")");
-    auto session = plane_.sessions->open(who_.pid, who_.uid, std::move(job), std::move(build), std::move(pidfd));
+      return fail(Code::permission, "the pidfd is of another process than the one that connected (" +
+                                        ClientProcess{who_.pid}.name() + ")");
+    auto session = plane_.sessions->open({who_.pid, client.getPid()}, who_.uid, client.getJob().cStr(),
+                                         client.getBuild().cStr(), std::move(pidfd));
     if (!session) return fail(session.error());
     session_ = *session;
     known_ = true;

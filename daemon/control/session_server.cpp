@@ -182,7 +182,7 @@ class SessionServer final : public schema::Session::Server {
     auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
     auto answered = std::make_shared<bool>(false);
     auto is_member = std::make_shared<bool>(false);
-    joined->join(rank, {session_->id, session_->pid, session_->uid}, ipc::read(params.getParams()),
+    joined->join(rank, {session_->id, session_->process, session_->uid}, ipc::read(params.getParams()),
                  [this, context, fulfiller, answered, is_member, joined, rank](Result<Mapped> mapped) mutable {
                    *answered = true;
                    if (!mapped) {

@@ -9,12 +9,12 @@ Session::~Session() {
 }
 
 std::string unwatched_text(const Session& session) {
-  return "session " + std::to_string(session.id) + " (pid " + std::to_string(session.pid) +
+  return "session " + std::to_string(session.id) + " (" + session.process.name() +
          ") is not watched: its death is noticed only when its process is gone, which a core dump delays by seconds, "
          "and the loss of its library's thread not at all";
 }
 
-Result<std::shared_ptr<Session>> SessionTable::open(std::int32_t pid, std::uint32_t uid, std::string job,
+Result<std::shared_ptr<Session>> SessionTable::open(ClientProcess process, std::uint32_t uid, std::string job,
                                                     std::string build, ipc::UniqueFd pidfd) {
   if (sessions_.size() >= most_) {
     return fail(Code::limit_exceeded,
@@ -24,7 +24,7 @@ Result<std::shared_ptr<Session>> SessionTable::open(std::int32_t pid, std::uint3
   if (!words) return fail(words.error());
   auto session = std::make_shared<Session>();
   session->id = next_++;
-  session->pid = pid;
+  session->process = process;
   session->uid = uid;
   session->job = std::move(job);
   session->build = std::move(build);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/group/client_process.hpp"
 #include "daemon/group/local_group.hpp"
 #include "ipc/fd.hpp"
 #include "ipc/liveness_watcher.hpp"
@@ -24,7 +25,7 @@ struct Session {
   ~Session();
 
   std::uint32_t id = 0;
-  std::int32_t pid = 0;  // as the kernel sees it from here; 0 = in a namespace that is not visible
+  ClientProcess process;
   std::uint32_t uid = 0;
   std::string job;
   std::string build;
@@ -49,7 +50,7 @@ class SessionTable {
   explicit SessionTable(std::size_t most, ipc::LifeEnded on_end) : most_(most), watchers_(std::move(on_end)) {}
 
   // limit_exceeded when full. Makes the session's words; watch() begins once the client owns its cell.
-  Result<std::shared_ptr<Session>> open(std::int32_t pid, std::uint32_t uid, std::string job, std::string build,
+  Result<std::shared_ptr<Session>> open(ClientProcess process, std::uint32_t uid, std::string job, std::string build,
                                         ipc::UniqueFd pidfd);
   [[nodiscard]] std::shared_ptr<Session> find(std::uint32_t id) const;
   [[nodiscard]] const std::map<std::uint32_t, std::shared_ptr<Session>>& all() const { return sessions_; }

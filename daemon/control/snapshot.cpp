@@ -23,6 +23,11 @@ std::uint64_t ms_since(std::chrono::steady_clock::time_point at) {
   return static_cast<std::uint64_t>(std::max(0.0, seconds_since(at) * 1000));
 }
 
+// null where the daemon sees no pid of the process.
+Json visible_pid(const ClientProcess& process) {
+  return process.pid != 0 ? Json(process.pid) : Json();
+}
+
 Json wait_json(const GroupKey& key, const WaitView& w) {
   Json out{{"group", short_name(key)}, {"rank", w.rank}, {"text", sentence(w)}};
   if (w.op != 0) {
@@ -81,7 +86,7 @@ Json ended(const LocalGroup& group) {
 Json unfenced(const Session& session) {
   const std::uint64_t ms = ms_since(session.ended_at);
   return {{"session", session.id},
-          {"text", "session " + std::to_string(session.id) + " (pid " + std::to_string(session.pid) +
+          {"text", "session " + std::to_string(session.id) + " (" + session.process.name() +
                        ") is over, but its process has not ended, so what it can write to is kept: it was evicted, is "
                        "stopped, or writes a core dump, which can take seconds (for " +
                        std::to_string(ms) + " ms)"},
@@ -93,7 +98,7 @@ Json draining(const Drain& drain, const std::vector<const Session*>& open) {
   constexpr std::size_t kNamed = 8;
   std::string who;
   for (std::size_t i = 0; i < std::min(open.size(), kNamed); ++i) {
-    who += (i == 0 ? "" : ", ") + std::to_string(open[i]->id) + " (pid " + std::to_string(open[i]->pid) + ")";
+    who += (i == 0 ? "" : ", ") + std::to_string(open[i]->id) + " (" + open[i]->process.name() + ")";
   }
   if (open.size() > kNamed) who += " and " + std::to_string(open.size() - kNamed) + " more";
   const std::uint64_t ms = drain.since_ms();
@@ -191,7 +196,8 @@ Json sessions(const SnapshotInput& in) {
     for (const auto& [group, rank] : s->memberships)
       groups.push_back({{"group", short_name(group->id().key)}, {"rank", rank}});
     list.push_back({{"session", id},
-                    {"pid", s->pid},
+                    {"pid", visible_pid(s->process)},
+                    {"own_pid", s->process.own_pid},
                     {"uid", s->uid},
                     {"job", s->job},
                     {"build", s->build},
@@ -208,7 +214,11 @@ Json groups(const SnapshotInput& in) {
     const ipc::GroupParams& p = g->params();
     Json ranks = Json::array();
     for (const auto& m : g->members()) {
-      Json rank{{"rank", m.rank}, {"session", m.client.session}, {"pid", m.client.pid}, {"present", m.present}};
+      Json rank{{"rank", m.rank},
+                {"session", m.client.session},
+                {"pid", visible_pid(m.client.process)},
+                {"own_pid", m.client.process.own_pid},
+                {"present", m.present}};
       if (g->shape() != nullptr && g->segment().valid())
         rank["completed"] = g->segment().completed(g->shape()->local_of(m.rank));
       ranks.push_back(rank);

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/group/client_process.hpp"
 #include "daemon/group/messages.hpp"
 #include "daemon/group/unique_id.hpp"
 #include "daemon/log/log.hpp"
@@ -71,7 +72,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   // --- from local ranks ---
   struct Client {
     std::uint32_t session = 0;
-    std::int32_t pid = 0;
+    ClientProcess process;
     std::uint32_t uid = 0;
   };
   void join(std::uint32_t rank, Client client, const ipc::GroupParams& params,

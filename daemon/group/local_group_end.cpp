@@ -21,8 +21,8 @@ constexpr auto kDrainLook = 20ms;
 
 std::string LocalGroup::who(std::uint32_t rank) const {
   const auto found = members_.find(rank);
-  const std::string pid = found == members_.end() ? "" : " (pid " + std::to_string(found->second.client.pid) + ")";
-  return "rank " + std::to_string(rank) + pid;
+  const std::string process = found == members_.end() ? "" : " (" + found->second.client.process.name() + ")";
+  return "rank " + std::to_string(rank) + process;
 }
 
 // Everything the rank published is complete: nothing is half written, others may finish what it took part in.
@@ -92,7 +92,7 @@ void LocalGroup::lost(std::uint32_t rank, const std::string& how) {
     case State::running:
       if (frozen_) break;
       if (between_operations(rank)) {
-        soften(rank, how + " (pid " + std::to_string(m->client.pid) + ")");
+        soften(rank, how + " (" + m->client.process.name() + ")");
       } else {
         harden({Code::rank_lost, text}, static_cast<std::uint16_t>(rank));
       }

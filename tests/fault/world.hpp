@@ -29,11 +29,12 @@ class World {
   }
 
   // The same socket again after the death of the daemon behind it.
-  void start_host(std::uint32_t h, const std::vector<std::string>& more = {}) {
+  void start_host(std::uint32_t h, const std::vector<std::string>& more = {},
+                  const std::vector<std::string>& inside = {}) {
     if (hosts_.size() <= h) hosts_.resize(h + 1);
     std::vector<std::string> flags = flags_;
     flags.insert(flags.end(), more.begin(), more.end());
-    hosts_[h] = std::make_unique<Epd>(folder_ / (std::to_string(h) + ".sock"), flags);
+    hosts_[h] = std::make_unique<Epd>(folder_ / (std::to_string(h) + ".sock"), flags, inside);
   }
   [[nodiscard]] Epd& host(std::uint32_t h) { return *hosts_[h]; }
   [[nodiscard]] std::uint32_t hosts() const { return static_cast<std::uint32_t>(hosts_.size()); }
@@ -43,16 +44,17 @@ class World {
   void open_folder() { std::filesystem::permissions(folder_ / "", std::filesystem::perms(0755)); }
 
   // A new process at this host, its session open.
-  Rank& add_rank(std::uint32_t host, const std::string& open = "open") {
-    ranks_.push_back(new_process(host));
+  Rank& add_rank(std::uint32_t host, const std::string& open = "open", const std::vector<std::string>& inside = {}) {
+    ranks_.push_back(new_process(host, {}, inside));
     const Reply opened = ranks_.back()->ask(open);
     EXPECT_EQ(opened.status, "ok") << opened.text;
     return *ranks_.back();
   }
-  std::unique_ptr<Rank> new_process(std::uint32_t host, const std::vector<std::string>& more = {}) {
+  std::unique_ptr<Rank> new_process(std::uint32_t host, const std::vector<std::string>& more = {},
+                                    const std::vector<std::string>& inside = {}) {
     std::vector<std::string> environment = {"IPATH_NO_BACKTRACE=1"};
     environment.insert(environment.end(), more.begin(), more.end());
-    return std::make_unique<Rank>(RANK_PROGRAM, hosts_[host]->socket(), folder_ / "ranks.log", environment);
+    return std::make_unique<Rank>(RANK_PROGRAM, hosts_[host]->socket(), folder_ / "ranks.log", environment, inside);
   }
   [[nodiscard]] Rank& rank(std::size_t r) { return *ranks_[r]; }
   [[nodiscard]] std::size_t ranks() const { return ranks_.size(); }

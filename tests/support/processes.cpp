@@ -37,6 +37,11 @@ T value_or_throw(Result<T> result) {
   return std::move(*result);
 }
 
+std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& then) {
+  first.insert(first.end(), then.begin(), then.end());
+  return first;
+}
+
 // Where systemd would hear that the service is ready.
 ipc::UniqueFd notify_socket(const std::string& path) {
   ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -76,11 +81,12 @@ Folder::~Folder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-Epd::Epd(std::string socket, const std::vector<std::string>& flags) : socket_(std::move(socket)) {
+Epd::Epd(std::string socket, const std::vector<std::string>& flags, const std::vector<std::string>& inside)
+    : socket_(std::move(socket)) {
   const ipc::UniqueFd notified = notify_socket(socket_ + ".ready");
-  std::vector<std::string> words = {EPD_PROGRAM,   "--config",          "none",          "--socket",  socket_,
-                                    "--mesh.bind", "tcp://127.0.0.1:0", "--fabric.bind", "127.0.0.1", "--log.target",
-                                    "stderr"};
+  std::vector<std::string> words =
+      joined(inside, {EPD_PROGRAM, "--config", "none", "--socket", socket_, "--mesh.bind", "tcp://127.0.0.1:0",
+                      "--fabric.bind", "127.0.0.1", "--log.target", "stderr"});
   words.insert(words.end(), flags.begin(), flags.end());
   process_ = std::make_unique<ChildProcess>(
       words, std::vector<std::string>{"NOTIFY_SOCKET=" + socket_ + ".ready", "IPATH_NO_BACKTRACE=1"}, socket_ + ".log");
@@ -145,8 +151,8 @@ bool Epd::alive() const {
 }
 
 Rank::Rank(const std::string& program, const std::string& socket, const std::string& log,
-           const std::vector<std::string>& environment)
-    : process_({program, socket}, environment, log), pid_(process_.pid()) {}
+           const std::vector<std::string>& environment, const std::vector<std::string>& inside)
+    : process_(joined(inside, {program, socket}), environment, log), pid_(process_.pid()) {}
 
 Reply Rank::reply(Milliseconds limit) {
   try {

@@ -32,7 +32,9 @@ class Folder {
 // One daemon process with a socket and ports of its own; ready when constructed.
 class Epd {
  public:
-  explicit Epd(std::string socket, const std::vector<std::string>& flags = {});
+  // `inside`: words before the program's own, as "unshare --pid --fork".
+  explicit Epd(std::string socket, const std::vector<std::string>& flags = {},
+               const std::vector<std::string>& inside = {});
   // A daemon that has crashed fails the test, with its log.
   ~Epd();
   Epd(const Epd&) = delete;
@@ -67,7 +69,7 @@ struct Reply {
 class Rank {
  public:
   Rank(const std::string& program, const std::string& socket, const std::string& log,
-       const std::vector<std::string>& environment = {});
+       const std::vector<std::string>& environment = {}, const std::vector<std::string>& inside = {});
   ~Rank() { await_report(process_); }
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;

@@ -31,7 +31,7 @@ struct Ends {
 class Sessions : public testing::Test {
  protected:
   std::shared_ptr<Session> open() {
-    auto session = table_.open(::getpid(), ::getuid(), "job", "build", std::move(*ipc::open_own_pidfd()));
+    auto session = table_.open({::getpid()}, ::getuid(), "job", "build", std::move(*ipc::open_own_pidfd()));
     EXPECT_TRUE(session);
     return *session;
   }
@@ -45,7 +45,7 @@ TEST_F(Sessions, NumbersAreNeverUsedTwiceAndTheLimitIsNamed) {
   const auto a = open();
   const auto b = open();
   EXPECT_NE(a->id, b->id);
-  const auto refused = table_.open(1, 1, "", "", {});
+  const auto refused = table_.open({1}, 1, "", "", {});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::limit_exceeded);
   EXPECT_NE(refused.error().message().find("limits.sessions is 2"), std::string::npos);

@@ -45,7 +45,7 @@ class Snapshot : public testing::Test {
                                             std::move(troubles)}));
   }
   std::shared_ptr<Session> session(const std::string& job) {
-    return *sessions_.open(::getpid(), 7, job, "build", std::move(*ipc::open_own_pidfd()));
+    return *sessions_.open({::getpid()}, 7, job, "build", std::move(*ipc::open_own_pidfd()));
   }
   // A group that one of two ranks has joined.
   std::shared_ptr<LocalGroup> group() {
