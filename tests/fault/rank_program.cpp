@@ -13,8 +13,8 @@
 //   check                                the pattern of all canaries, and that none changed
 //   poke what=                           see tests/fault/poke.hpp
 //
-// and, without arguments unless said: status, close, close_all, close_session, fork, exit code=, _exit code=,
-// setuid uid=
+// and, without arguments unless said: status, registered (bytes of NIC memory), close, close_all, close_session, fork,
+// exit code=, _exit code=, setuid uid=
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -100,6 +100,7 @@ class Program {
                                                             {"canary", &Program::canary},
                                                             {"check", &Program::check_canaries},
                                                             {"status", &Program::status},
+                                                            {"registered", &Program::registered},
                                                             {"close", &Program::close},
                                                             {"close_session", &Program::close_session},
                                                             {"close_all", &Program::close_all},
@@ -217,6 +218,7 @@ class Program {
     railhead::check(rh_group_status(member().group->get()));
     return {};
   }
+  std::string registered(const Words&) { return std::to_string(member().group->info().registered_bytes); }
   std::string close(const Words&) {
     members_[current_] = Member{member().config, nullptr, {}, nullptr, {}};
     return {};
