@@ -24,13 +24,22 @@ double ns_per_byte(std::uint32_t hosts, std::size_t ranks) {
   return static_cast<double>(now_ns() - before) / bytes;
 }
 
+// The budget (at most 2 beyond what the wire adds) is ep-bench's, on an idle machine. Here 1.6 to 3.5 with the wire,
+// also beside a build; a wake-up that is lost costs a tick of 100 ms an operation, which makes it 50 and more. So a
+// factor of 10 tells a collapse from noise. The least of three counts: the load of others only adds.
 TEST(Load, TwelveRanksOnThreeHostsAgainstFourOnOne) {
-  const double few = ns_per_byte(1, 4);
-  const double many = ns_per_byte(3, 12);
+  constexpr double kCollapse = 10;
+  double few = ns_per_byte(1, 4);
+  double many = ns_per_byte(3, 12);
+  for (int again = 0; again < 2; ++again) {
+    few = std::min(few, ns_per_byte(1, 4));
+    many = std::min(many, ns_per_byte(3, 12));
+  }
   std::printf(
       "time per byte: 4 ranks on 1 host %.3f ns, 12 ranks on 3 hosts %.3f ns, ratio %.2f (with the wire, on %u "
       "cores)\n",
       few, many, many / few, static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_ONLN)));
+  EXPECT_LT(many, kCollapse * few);
 }
 
 TEST(Idle, ADaemonWithEightIdleSessionsSleeps) {
