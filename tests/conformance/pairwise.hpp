@@ -9,28 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "tests/reference/dice.hpp"
+
 namespace railhead::test {
 
-// splitmix64: the same numbers with every library.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-  }
-  std::size_t below(std::size_t limit) { return static_cast<std::size_t>(next() % limit); }
-  bool chance(std::uint32_t per_1000) { return below(1000) < per_1000; }
-  template <class T>
-  void shuffle(std::vector<T>& items) {
-    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
-  }
-
- private:
-  std::uint64_t state_;
-};
+using reference::Dice;
 
 // A level per factor; kUnset while a row is being made.
 using Levels = std::vector<std::size_t>;

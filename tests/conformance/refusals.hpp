@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -90,6 +92,22 @@ struct SmallCall {
     return out;
   }
 };
+
+// A bad call, by what spoils the arguments of the good one, and how it is refused.
+template <class Arguments>
+struct Spoiled {
+  const char* what;
+  std::function<void(Arguments&)> spoil;
+  std::vector<std::string> says;
+  rh_status status = RH_INVALID_ARGUMENT;
+};
+
+// A value that an enumeration does not have, as a C program can pass it.
+template <class Enum>
+void put(Enum& field, std::uint32_t value) {
+  static_assert(sizeof(Enum) == sizeof(value));
+  std::memcpy(&field, &value, sizeof(value));
+}
 
 // The corrected call: a dispatch and a combine with right values.
 inline void good_round(rh_group* group) {

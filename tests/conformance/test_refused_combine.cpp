@@ -1,8 +1,6 @@
 // A combine with bad arguments or a wrong handle is refused by name and never a wrong sum; the corrected call works.
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <functional>
 #include <future>
 
 #include "tests/conformance/refusals.hpp"
@@ -10,20 +8,8 @@
 namespace railhead::test {
 namespace {
 
-struct Spoiled {
-  const char* what;
-  std::function<void(rh_combine_args&)> spoil;
-  std::vector<std::string> says;
-  rh_status status = RH_INVALID_ARGUMENT;
-};
-
-template <class Enum>
-void put(Enum& field, std::uint32_t value) {
-  std::memcpy(&field, &value, sizeof(value));
-}
-
-const std::vector<Spoiled>& spoiled() {
-  static const std::vector<Spoiled> list = {
+const std::vector<Spoiled<rh_combine_args>>& spoiled() {
+  static const std::vector<Spoiled<rh_combine_args>> list = {
       {"a row missing", [](auto& a) { a.row_count -= 1; }, {"row_count is 5", "has 6 rows"}},
       {"a row too many", [](auto& a) { a.row_count += 1; }, {"row_count is 7", "has 6 rows"}},
       {"no rows", [](auto& a) { a.rows = nullptr; }, {"rows is NULL", "6"}},
@@ -53,7 +39,7 @@ void combine_well(const Group& group, SmallCall& call, const rh_combine_args& ar
 TEST_P(RefusedCombine, BadArgumentsAreNamedAndTheCorrectedCallWorks) {
   cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
     const Group group(session, id, small_config(2, rank));
-    for (const Spoiled& bad : spoiled()) {
+    for (const auto& bad : spoiled()) {
       SmallCall call;
       call.ids = {0, 2, 0, 2, 0, 2};
       const auto [result, handle] = group.dispatch(call.args);

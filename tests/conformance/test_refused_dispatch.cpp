@@ -7,8 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <functional>
 #include <future>
 #include <latch>
 #include <thread>
@@ -20,22 +18,8 @@
 namespace railhead::test {
 namespace {
 
-struct Spoiled {
-  const char* what;
-  std::function<void(SmallCall&)> spoil;
-  std::vector<std::string> says;
-  rh_status status = RH_INVALID_ARGUMENT;
-};
-
-// A value that an enumeration does not have, as a C program can pass it.
-template <class Enum>
-void put(Enum& field, std::uint32_t value) {
-  static_assert(sizeof(Enum) == sizeof(value));
-  std::memcpy(&field, &value, sizeof(value));
-}
-
-const std::vector<Spoiled>& spoiled() {
-  static const std::vector<Spoiled> list = {
+const std::vector<Spoiled<SmallCall>>& spoiled() {
+  static const std::vector<Spoiled<SmallCall>> list = {
       {"id too large", [](SmallCall& c) { c.ids[3] = 4; }, {"row 1", "slot 1", "4", "0..3"}},
       {"id too small", [](SmallCall& c) { c.ids[4] = -2; }, {"row 2", "slot 0", "-2"}},
       {"id beyond 32 bits", [](SmallCall& c) { c.ids[0] = 1LL << 32; }, {"row 0", "slot 0", "4294967296"}},
@@ -78,7 +62,7 @@ TEST_P(RefusedDispatch, BadArgumentsAreNamedAndTheCorrectedCallWorks) {
   cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
     const Group group(session, id, small_config(2, rank));
     std::uint64_t done = 0;
-    for (const Spoiled& bad : spoiled()) {
+    for (const auto& bad : spoiled()) {
       if (rank == 1) {
         SmallCall call;
         bad.spoil(call);

@@ -17,6 +17,18 @@ class RefusedGroup : public Refused {
     const auto other = last_host();
     return {0, other, other};
   }
+  // f(rank, group, call, result, handle) on each of three ranks when a dispatch is complete on all.
+  template <class Function>
+  void after_a_dispatch(Function f) {
+    std::barrier all_done(3);
+    cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+      const Group group(session, id, small_config(3, rank));
+      SmallCall call;
+      const auto [result, handle] = group.dispatch(call.args);
+      all_done.arrive_and_wait();
+      f(rank, group, call, result, handle);
+    });
+  }
 };
 
 struct Different {
@@ -112,6 +124,18 @@ TEST_P(RefusedGroup, ParametersOutOfRangeAreNamedAndTheIdStaysGood) {
   });
 }
 
+// The call ends with this status, and the sentence has these pieces.
+void expect_told(std::uint32_t rank, const std::function<void()>& call, rh_status status,
+                 const std::vector<std::string>& says) {
+  try {
+    call();
+    ADD_FAILURE() << "rank " << rank << " was not told";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), status) << e.what();
+    for (const std::string& piece : says) EXPECT_NE(std::string(e.what()).find(piece), std::string::npos) << e.what();
+  }
+}
+
 struct Disagreement {
   const char* says;
   void (*change)(rh_dispatch_args&);
@@ -181,43 +205,24 @@ TEST_P(RefusedGroup, CombinesThatDifferEndTheGroupOnAllRanks) {
 }
 
 TEST_P(RefusedGroup, ACachedDispatchAgainstAFreshOneEndsTheGroupOnAllRanks) {
-  std::barrier all_done(3);
-  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
-    const Group group(session, id, small_config(3, rank));
-    SmallCall call;
-    const auto [result, handle] = group.dispatch(call.args);
-    all_done.arrive_and_wait();
+  after_a_dispatch([](std::uint32_t rank, const Group& group, SmallCall& call, const auto&, const Handle& handle) {
     if (rank == 2) call.args.cached = handle.get();
-    try {
-      group.dispatch(call.args);
-      ADD_FAILURE() << "rank " << rank << " was not told";
-    } catch (const Error& e) {
-      EXPECT_EQ(e.status(), RH_MISMATCH) << e.what();
-      EXPECT_NE(std::string(e.what()).find("cached: "), std::string::npos) << e.what();
-      EXPECT_NE(std::string(e.what()).find("rank 2"), std::string::npos) << e.what();
-    }
+    expect_told(rank, [&] { group.dispatch(call.args); }, RH_MISMATCH, {"cached: ", "rank 2"});
   });
 }
 
 TEST_P(RefusedGroup, CombineAgainstDispatchEndsTheGroupOnAllRanks) {
-  std::barrier all_done(3);
-  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
-    const Group group(session, id, small_config(3, rank));
-    SmallCall call;
-    const auto [result, handle] = group.dispatch(call.args);
-    all_done.arrive_and_wait();
-    try {
-      if (rank == 0) {
-        group.combine(call.combine_args(result, handle.get()));
-      } else {
-        group.dispatch(call.args);
-      }
-      ADD_FAILURE() << "rank " << rank << " was not told";
-    } catch (const Error& e) {
-      EXPECT_EQ(e.status(), RH_MISMATCH) << e.what();
-      EXPECT_NE(std::string(e.what()).find("kind"), std::string::npos) << e.what();
-    }
-  });
+  after_a_dispatch(
+      [](std::uint32_t rank, const Group& group, SmallCall& call, const auto& result, const Handle& handle) {
+        const auto differ = [&] {
+          if (rank == 0) {
+            group.combine(call.combine_args(result, handle.get()));
+          } else {
+            group.dispatch(call.args);
+          }
+        };
+        expect_told(rank, differ, RH_MISMATCH, {"kind"});
+      });
 }
 
 // abort_on_refusal: whatever kind of refusal it is, all ranks learn who and why.
@@ -255,13 +260,7 @@ TEST_P(RefusedGroup, AbortOnRefusal) {
         EXPECT_NE(refuse(group.get()), RH_OK);
         return;
       }
-      try {
-        group.dispatch(SmallCall().args);
-        ADD_FAILURE() << "rank " << rank << " was not told";
-      } catch (const Error& e) {
-        EXPECT_EQ(e.status(), RH_ABORTED) << e.what();
-        EXPECT_NE(std::string(e.what()).find("aborted by rank 1"), std::string::npos) << e.what();
-      }
+      expect_told(rank, [&] { group.dispatch(SmallCall().args); }, RH_ABORTED, {"aborted by rank 1"});
     });
   }
 }

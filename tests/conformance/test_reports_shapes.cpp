@@ -14,14 +14,6 @@ namespace {
 
 using reference::Layout;
 
-CaseSpec spec_of(std::vector<std::uint16_t> hosts, std::vector<std::uint32_t> tokens) {
-  CaseSpec spec;
-  spec.host_of_rank = std::move(hosts);
-  spec.tokens = std::move(tokens);
-  spec.hidden = 16;
-  return spec;
-}
-
 // B01: a source without tokens passes null pointers; B02: destinations without rows take part, forward and back.
 TEST(Reports, SourceWithoutTokensAndDestinationsWithoutRows) {
   for (const Layout layout : {Layout::rank, Layout::expert}) {

@@ -14,14 +14,6 @@ namespace {
 using reference::Layout;
 using reference::NumberType;
 
-CaseSpec spec_of(std::vector<std::uint16_t> hosts, std::vector<std::uint32_t> tokens) {
-  CaseSpec spec;
-  spec.host_of_rank = std::move(hosts);
-  spec.tokens = std::move(tokens);
-  spec.hidden = 16;
-  return spec;
-}
-
 // B12: rank 2 makes three calls, the others four: all who wait learn who is missing and at which operation.
 TEST(Reports, OneRankMakesFewerCalls) {
   for (const std::uint32_t hosts : {1U, 2U}) {

@@ -1,5 +1,6 @@
 // Leaving is not collective, joining is: ranks end in any order and way, come late, or never.
 #include <algorithm>
+#include <functional>
 #include <random>
 
 #include "tests/fault/world.hpp"
@@ -13,6 +14,13 @@ class Leave : public testing::TestWithParam<std::uint32_t> {
  protected:
   Leave() : world_(GetParam(), {"--join_log_s", "1"}) {}
   [[nodiscard]] std::uint32_t host(std::size_t r) const { return static_cast<std::uint32_t>(r % GetParam()); }
+  // Three ranks in no group yet; the function lets one join.
+  std::function<void(std::size_t)> three_who_may_join() {
+    for (std::size_t r = 0; r < 3; ++r) world_.add_rank(host(r));
+    return [this, id = world_.rank(0).ask("id").text](std::size_t r) {
+      world_.rank(r).send("join id=" + id + " ranks=3 rank=" + std::to_string(r) + " join_ms=60000");
+    };
+  }
   World world_;
 };
 
@@ -55,11 +63,7 @@ TEST_P(Leave, TheOthersLearnThatARankClosed) {
 }
 
 TEST_P(Leave, ALateRankIsNamedInWhyAndInTheLog) {
-  for (std::size_t r = 0; r < 3; ++r) world_.add_rank(host(r));
-  const Reply id = world_.rank(0).ask("id");
-  const auto join = [&](std::size_t r) {
-    world_.rank(r).send("join id=" + id.text + " ranks=3 rank=" + std::to_string(r) + " join_ms=60000");
-  };
+  const auto join = three_who_may_join();
   join(0);
   join(1);
   const Json wait =
@@ -90,11 +94,7 @@ TEST_P(Leave, AJoinThatEndsAtItsLimitNamesTheMissingAndLeavesNothing) {
 }
 
 TEST_P(Leave, AKilledRankDuringTheJoinMayBeReplaced) {
-  for (std::size_t r = 0; r < 3; ++r) world_.add_rank(host(r));
-  const Reply id = world_.rank(0).ask("id");
-  const auto join = [&](std::size_t r) {
-    world_.rank(r).send("join id=" + id.text + " ranks=3 rank=" + std::to_string(r) + " join_ms=60000");
-  };
+  const auto join = three_who_may_join();
   join(0);
   join(1);
   world_.why(host(0), [](const Json& w) { return w.contains("missing") && w["missing"].size() == 1; });

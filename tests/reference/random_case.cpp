@@ -4,25 +4,10 @@
 #include <bit>
 #include <cstring>
 
+#include "tests/reference/dice.hpp"
+
 namespace railhead::reference {
 namespace {
-
-// splitmix64: unlike the standard distributions it gives the same numbers with every library.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-  std::uint64_t below(std::uint64_t limit) { return next() % limit; }
-  bool chance(std::uint32_t per_1000) { return below(1000) < per_1000; }
-
- private:
-  std::uint64_t state_;
-};
 
 constexpr std::uint32_t kSpecialFp32[] = {0x7fc00000u, 0xffc00001u, 0x7f800001u, 0xffbfffffu, 0x7f800000u,
                                           0xff800000u, 0x00000001u, 0x807fffffu, 0x80000000u, 0x00000000u};
@@ -30,12 +15,12 @@ constexpr std::uint16_t kSpecialBf16[] = {0x7fc0, 0xffc1, 0x7f81, 0xffbf, 0x7f80
 constexpr std::uint16_t kSpecialFp16[] = {0x7e00, 0xfe01, 0x7c01, 0xfdff, 0x7c00, 0xfc00, 0x0001, 0x83ff, 0x8000, 0x0};
 
 template <class Word, std::size_t N>
-void put_special(const Word (&specials)[N], std::byte* data, std::size_t index, Random& random) {
+void put_special(const Word (&specials)[N], std::byte* data, std::size_t index, Dice& random) {
   std::memcpy(data + index * sizeof(Word), &specials[random.below(N)], sizeof(Word));
 }
 
 // In (-2, 2), magnitudes from 2^-8 up, all mantissa bits random.
-float ordinary_value(Random& random) {
+float ordinary_value(Dice& random) {
   const std::uint64_t bits = random.next();
   const auto sign = static_cast<std::uint32_t>(bits & 0x80000000u);
   const auto exponent = static_cast<std::uint32_t>(119 + (bits >> 32) % 9);
@@ -43,7 +28,7 @@ float ordinary_value(Random& random) {
 }
 
 std::int64_t pick_expert(const Case& test, const std::int64_t* slots, std::uint32_t slot, const Oddities& odd,
-                         Random& random) {
+                         Dice& random) {
   if (odd.only_expert >= 0) return odd.only_expert;
   if (slot > 0 && random.chance(odd.repeated_slots)) return slots[random.below(slot)];
   const std::size_t experts = test.rank_of_expert.size();
@@ -54,7 +39,7 @@ std::int64_t pick_expert(const Case& test, const std::int64_t* slots, std::uint3
   return id;
 }
 
-void fill_ids(const Case& test, RankInput& input, const Oddities& odd, Random& random) {
+void fill_ids(const Case& test, RankInput& input, const Oddities& odd, Dice& random) {
   input.ids.resize(std::size_t{input.tokens} * test.top_k);
   for (std::uint32_t token = 0; token < input.tokens; ++token) {
     std::int64_t* slots = input.ids.data() + std::size_t{token} * test.top_k;
@@ -69,7 +54,7 @@ void fill_ids(const Case& test, RankInput& input, const Oddities& odd, Random& r
 }  // namespace
 
 Bytes random_values(NumberType type, std::size_t count, std::uint64_t seed, std::uint32_t specials_per_1000) {
-  Random random(seed);
+  Dice random(seed);
   Bytes out(count * size_of(type));
   for (std::size_t i = 0; i < count; ++i) {
     if (type == NumberType::raw) {
@@ -86,7 +71,7 @@ Bytes random_values(NumberType type, std::size_t count, std::uint64_t seed, std:
 }
 
 void fill_random(Case& test, const std::vector<std::uint32_t>& tokens, std::uint64_t seed, const Oddities& odd) {
-  Random random(seed);
+  Dice random(seed);
   test.inputs.assign(test.ranks(), {});
   for (std::size_t rank = 0; rank < test.ranks(); ++rank) {
     RankInput& input = test.inputs[rank];

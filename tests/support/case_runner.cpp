@@ -159,6 +159,13 @@ std::string CaseSpec::describe() const {
   return out.str();
 }
 
+CaseSpec spec_of(std::vector<std::uint16_t> host_of_rank, std::vector<std::uint32_t> tokens) {
+  CaseSpec spec;
+  spec.host_of_rank = std::move(host_of_rank);
+  spec.tokens = std::move(tokens);
+  return spec;
+}
+
 rh_group_config group_config(const CaseSpec& spec, std::uint32_t rank,
                              const std::vector<std::uint32_t>& expert_to_rank) {
   auto config = make<rh_group_config>();

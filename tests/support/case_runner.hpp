@@ -42,6 +42,9 @@ struct CaseSpec {
   [[nodiscard]] std::string describe() const;
 };
 
+// The usual case with these ranks and tokens.
+CaseSpec spec_of(std::vector<std::uint16_t> host_of_rank, std::vector<std::uint32_t> tokens);
+
 // How a rank makes its calls in a round.
 enum class CallStyle : std::uint8_t { blocking, planned, async, out_in_arena, out_elsewhere, cached };
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tools/ep-bench/stats.hpp"
+#include "tools/peers/common_options.hpp"
 #include "tools/peers/fabric_endpoint.hpp"
 #include "tools/peers/process.hpp"
 
@@ -266,10 +267,7 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->delimiter(',')
       ->expected(2);
-  app.add_option("--timeout", options.timeout_s, "Seconds until the program gives up, exit code 3")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 86400));
-  app.add_flag("--json", options.json, "Print one JSON object");
+  add_common_options(app, options.timeout_s, options.json);
 }
 
 }  // namespace

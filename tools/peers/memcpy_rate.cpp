@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/ep-bench/stats.hpp"
+#include "tools/peers/common_options.hpp"
 #include "tools/peers/process.hpp"
 #include "tools/peers/row_copy.hpp"
 
@@ -103,10 +104,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "Rounds, of which the median counts")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  app.add_option("--timeout", options.timeout_s, "Seconds until the program gives up, exit code 3")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 86400));
-  app.add_flag("--json", options.json, "Print one JSON object");
+  add_common_options(app, options.timeout_s, options.json);
   try {
     app.parse(argc, argv);
     if (options.row_bytes % kStreamBytes != 0) throw CLI::ValidationError("--row-bytes", "must be a multiple of 64");

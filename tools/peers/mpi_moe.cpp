@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/ep-bench/stats.hpp"
+#include "tools/peers/common_options.hpp"
 #include "tools/peers/moe_exchange.hpp"
 #include "tools/peers/process.hpp"
 
@@ -172,10 +173,7 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
   app.add_flag("--bypass-self", options.shape.bypass_self, "dedup, expert: a rank's rows for itself do not pass MPI");
-  app.add_option("--timeout", options.timeout_s, "Seconds until the program gives up, exit code 3")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 86400));
-  app.add_flag("--json", options.json, "Print one JSON object with the times of every round");
+  add_common_options(app, options.timeout_s, options.json);
 }
 
 }  // namespace

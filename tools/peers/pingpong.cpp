@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/ep-bench/stats.hpp"
+#include "tools/peers/common_options.hpp"
 #include "tools/peers/process.hpp"
 
 namespace railhead::peers {
@@ -108,10 +109,7 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->delimiter(',')
       ->expected(2);
-  app.add_option("--timeout", options.timeout_s, "Seconds until the program gives up, exit code 3")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 86400));
-  app.add_flag("--json", options.json, "Print one JSON object");
+  add_common_options(app, options.timeout_s, options.json);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

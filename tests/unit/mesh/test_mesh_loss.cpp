@@ -28,33 +28,31 @@ void greet(MeshNode& node, const PeerProcess& peer) {
   ASSERT_TRUE(node.log.wait_messages(before + 1));
 }
 
+// From the signal to the report that the peer is lost.
+std::int64_t ms_to_loss(MeshNode& node, const PeerProcess& peer, int signal) {
+  const auto sent = Clock::now();
+  peer.signal(signal);
+  const auto reason = node.log.wait_down(peer.address.host_id);
+  const auto took = duration_cast<milliseconds>(Clock::now() - sent);
+  EXPECT_TRUE(reason && reason->code() == Code::peer_lost) << (reason ? reason->to_string() : "no report");
+  testing::Test::RecordProperty("loss_ms", static_cast<int>(took.count()));
+  return took.count();
+}
+
 TEST(MeshLoss, KilledPeerIsReportedAtOnce) {
   MeshNode node;
   PeerProcess peer({"500", "2000"});
   greet(node, peer);
-  const auto killed = Clock::now();
-  peer.signal(SIGKILL);
-  const auto reason = node.log.wait_down(peer.address.host_id);
-  const auto took = duration_cast<milliseconds>(Clock::now() - killed);
-  ASSERT_TRUE(reason);
-  EXPECT_EQ(reason->code(), Code::peer_lost) << reason->to_string();
-  EXPECT_LT(took.count(), 500);
-  RecordProperty("kill_ms", static_cast<int>(took.count()));
+  EXPECT_LT(ms_to_loss(node, peer, SIGKILL), 500);
 }
 
 TEST(MeshLoss, StoppedPeerIsReportedWithinTheTimeoutAndHearsOfItWhenItWakes) {
   MeshNode node(quick());
   PeerProcess peer({"250", "1000"});
   greet(node, peer);
-  const auto stopped = Clock::now();
-  peer.signal(SIGSTOP);
-  const auto reason = node.log.wait_down(peer.address.host_id);
-  const auto took = duration_cast<milliseconds>(Clock::now() - stopped);
-  ASSERT_TRUE(reason);
-  EXPECT_EQ(reason->code(), Code::peer_lost) << reason->to_string();
-  EXPECT_GE(took.count(), 400);
-  EXPECT_LT(took.count(), 1500);
-  RecordProperty("stop_ms", static_cast<int>(took.count()));
+  const std::int64_t ms = ms_to_loss(node, peer, SIGSTOP);
+  EXPECT_GE(ms, 400);
+  EXPECT_LT(ms, 1500);
   // Awake again it is as good as new.
   peer.signal(SIGCONT);
   greet(node, peer);
