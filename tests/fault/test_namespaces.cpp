@@ -30,8 +30,9 @@ const Words kInit = {"/bin/sh", "-c", "\"$0\" \"$@\"; true"};
 
 struct Where {
   std::string name;
-  Words daemon;  // of host 0
-  Words rank;    // of rank 1, there
+  Words daemon;           // of host 0
+  Words rank;             // of rank 1, there
+  bool together = false;  // rank 1 in the namespace of its daemon
 };
 
 // What runs below a wrapper: the last in the line of first children.
@@ -63,14 +64,19 @@ class Namespaces : public testing::TestWithParam<Where> {
     world_.start_host(0, {}, GetParam().daemon);
     world_.start_host(1);
     world_.add_rank(0);
-    world_.add_rank(0, "open", GetParam().rank);
+    world_.add_rank(0, "open", GetParam().together ? beside_daemon() : GetParam().rank);
     world_.add_rank(1);
     world_.make_group(world_.everybody());
     inner_ = innermost(world_.rank(1).pid());
   }
+  Words beside_daemon() {
+    const pid_t daemon = innermost(world_.host(0).process().pid());
+    return {"/usr/bin/nsenter", "--target", std::to_string(daemon), "--pid"};
+  }
   // As host 0's daemon can name rank 1's process.
   [[nodiscard]] std::string name_of_process() const {
     if (GetParam().daemon.empty()) return "(pid " + std::to_string(inner_) + ")";
+    if (GetParam().together) return "(pid " + std::to_string(own_number(inner_)) + ")";
     return "(pid " + std::to_string(own_number(inner_)) + " of another PID namespace)";
   }
   void expect_death_named() {
@@ -85,8 +91,9 @@ class Namespaces : public testing::TestWithParam<Where> {
       EXPECT_THAT(reply.text, AnyOf(HasSubstr(process), HasSubstr("takes no part")));
       EXPECT_LT(reply.at_ns, killed_ns + 1'000'000'000U);
     }
-    const Json ended = world_.host(0).snapshot("groups")["groups"][0]["ended"];
-    EXPECT_THAT(ended.value("reason", ""), AllOf(HasSubstr("rank 1 "), HasSubstr(process)));
+    const Json ended =
+        world_.why(0, [](const Json& w) { return w.value("text", "").find("ended: ") != std::string::npos; });
+    EXPECT_THAT(ended.value("text", ""), AllOf(HasSubstr("rank 1 "), HasSubstr(process)));
     EXPECT_TRUE(eventually([&] { return world_.host(0).snapshot("sessions")["sessions"].size() == 1; }))
         << "the fence did not fall: " << world_.host(0).snapshot("why").dump();
     world_.make_group({0, 2});
@@ -116,6 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Where, Namespaces,
                                          Where{"RankInContainer", {}, kContainer + kInit},
                                          Where{"DaemonInside", kOwnPidsAndProc, {}},
                                          Where{"DaemonInsideWithTheProcOfOutside", kOwnPids, {}},
+                                         Where{"BothInsideOneWithTheProcOfOutside", kOwnPids, {}, true},
                                          Where{"BothInside", kOwnPidsAndProc, kContainer + kInit}),
                          [](const auto& i) { return i.param.name; });
 
