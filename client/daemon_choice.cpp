@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+
+#include "client/unreachable.hpp"
 
 namespace railhead::client {
 namespace {
@@ -15,6 +18,10 @@ namespace {
 std::string environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
+}
+
+Status reach(const std::string& path) {
+  return listens(path) ? Status() : why_unreachable(path, errno);
 }
 
 }  // namespace
@@ -51,23 +58,22 @@ std::string job_label(const char* wanted) {
   return own.empty() ? environment("SLURM_JOB_ID") : own;
 }
 
-Result<std::string> choose_daemon(const std::string& wanted, const std::string& job, ipc::Deadline deadline) {
+Result<std::string> choose_daemon(const std::string& wanted, const std::string& job, ipc::Deadline deadline,
+                                  const std::string& system_socket) {
   std::string choice = wanted.empty() ? environment("RAILHEAD_DAEMON") : wanted;
   if (choice.empty()) choice = "auto";
   if (choice == "private") return ensure_private_daemon(job, deadline);
-  if (choice == "auto") {
-    if (listens(kSystemSocket)) return std::string(kSystemSocket);
-    return ensure_private_daemon(job, deadline);
-  }
-  const std::string path = choice == "system" ? kSystemSocket : choice;
+  const bool automatic = choice == "auto";
+  const std::string path = automatic || choice == "system" ? system_socket : choice;
   if (path.find('/') == std::string::npos) {
     return fail(Code::invalid_argument, "daemon '" + choice + "': use auto, system, private or the path of a socket");
   }
-  if (!listens(path)) {
-    return fail(Code::unavailable, "no daemon listens on " + path + " (" + std::strerror(errno) +
-                                       "); start epd, or set RAILHEAD_DAEMON=private");
-  }
-  return path;
+  Status reached = reach(path);
+  if (reached.ok()) return path;
+  // A private one only where there is no other: it reaches no other host, and nobody would be told why.
+  const bool none_there = reached.code() == Code::unavailable || reached.code() == Code::invalid_argument;
+  if (automatic && none_there) return ensure_private_daemon(job, deadline);
+  return fail(std::move(reached));
 }
 
 }  // namespace railhead::client

@@ -13,8 +13,10 @@ namespace railhead::client {
 inline constexpr const char* kSystemSocket = "/run/epd/epd.sock";
 
 // `wanted`: "auto", "system", "private" or the path of a socket; empty means the environment variable RAILHEAD_DAEMON,
-// else "auto". Starts a private daemon when that is what it comes to. Returns the socket to connect to.
-Result<std::string> choose_daemon(const std::string& wanted, const std::string& job, ipc::Deadline deadline);
+// else "auto". Starts a private daemon when that is what it comes to; "auto" does so where no daemon listens on the
+// system's socket, not where this user may not connect to it. Returns the socket to connect to.
+Result<std::string> choose_daemon(const std::string& wanted, const std::string& job, ipc::Deadline deadline,
+                                  const std::string& system_socket = kSystemSocket);
 
 // A connection to this UNIX socket; empty, with errno, when there is none within the limit.
 ipc::UniqueFd connect_to(const std::string& path, std::chrono::milliseconds limit);

@@ -20,6 +20,7 @@
 #include "client/daemon_choice.hpp"
 #include "client/kj_signals.hpp"
 #include "client/signals.hpp"
+#include "client/unreachable.hpp"
 #include "ipc/layout/daemon_page.hpp"
 #include "ipc/liveness.hpp"
 #include "ipc/pidfd.hpp"
@@ -166,7 +167,7 @@ Status Link::hello(Connection& c, const Greeting& greeting) {
   const auto limit = greeting.timeout * kj::MILLISECONDS;
   // Not KJ's connect(), which fails at once when many ranks start together and the daemon's queue is full.
   ipc::UniqueFd socket = connect_to(greeting.socket, std::chrono::milliseconds(greeting.timeout));
-  if (!socket) return system_status("connect to the daemon at " + greeting.socket, errno);
+  if (!socket) return why_unreachable(greeting.socket, errno);
   c.stream = c.io.lowLevelProvider->wrapUnixSocketFd(
       socket.release(), kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP | kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC);
   c.rpc = kj::heap<capnp::TwoPartyClient>(kj::downcast<kj::AsyncCapabilityStream>(*c.stream), ipc::kMaxFdsPerMessage);

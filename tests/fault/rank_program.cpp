@@ -14,7 +14,8 @@
 //   poke what=                           see tests/fault/poke.hpp
 //
 // and, without arguments unless said: status, registered (bytes of NIC memory), close, close_all, close_session, fork,
-// exit code=, _exit code=, setuid uid=
+// exit code=, _exit code=, setuid uid= (and the group of the same number, no others)
+#include <grp.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -258,7 +259,10 @@ class Program {
   std::string leave(const Words& words) { std::exit(static_cast<int>(number(words, "code", 0))); }
   std::string leave_at_once(const Words& words) { ::_exit(static_cast<int>(number(words, "code", 0))); }
   std::string become(const Words& words) {
-    if (::setuid(number(words, "uid", 0)) != 0) throw std::runtime_error("setuid failed");
+    const std::uint32_t id = number(words, "uid", 0);
+    if (::setgroups(0, nullptr) != 0 || ::setgid(id) != 0 || ::setuid(id) != 0) {
+      throw std::runtime_error("setgroups, setgid or setuid failed");
+    }
     return {};
   }
 

@@ -141,5 +141,18 @@ TEST(Uid, OnlyThoseAllowedMayOpenSessions) {
   }
 }
 
+// As installed: the socket is its group's, and who is not in it is told so where it asks for this daemon.
+TEST(Uid, WhoMayNotConnectIsTold) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  World world(1);
+  world.open_folder();
+  const auto stranger = world.new_process(0);
+  ASSERT_EQ(stranger->ask("setuid uid=65534").status, "ok");
+  const Reply reply = stranger->ask("open");
+  EXPECT_EQ(reply.status, "permission");
+  EXPECT_THAT(reply.text, HasSubstr("uid 65534 may not connect to the daemon at " + world.host(0).socket()));
+  EXPECT_THAT(reply.text, HasSubstr("usermod -aG"));
+}
+
 }  // namespace
 }  // namespace railhead::test

@@ -93,8 +93,8 @@ RH_API const char* rh_version(void);
 typedef struct rh_session_config {
   size_t size;
   /* NULL: environment RAILHEAD_DAEMON, else "auto".
-   * "auto": the system daemon if its socket exists, else a private daemon shared by this user's ranks of this job.
-   * "system", "private", or the path of a socket. */
+   * "auto": the system daemon if one listens (RH_PERMISSION if this user may not connect to it), else a private daemon
+   * shared by this user's ranks of this job on this host. "system", "private", or the path of a socket. */
   const char* daemon;
   /* Label for operators and part of the private daemon's key. NULL: RAILHEAD_JOB, SLURM_JOB_ID, else none. */
   const char* job;
