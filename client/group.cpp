@@ -13,6 +13,8 @@ namespace {
 
 constexpr Milliseconds kDefaultOpTimeout = 1'800'000;
 constexpr Milliseconds kForever = Milliseconds{1000} * 86400 * 365 * 100;  // a sum with the clock still fits
+// Of a daemon that answers at all: it gives the other hosts 50 ms to say what they completed.
+constexpr std::chrono::seconds kEndWait{10};
 
 }  // namespace
 
@@ -309,6 +311,8 @@ void Group::release(const std::shared_ptr<Handle>& handle) {
 
 void Group::abort(const std::string& reason) {
   session_->link().abort(member_, {Code::aborted, "aborted by rank " + std::to_string(context_->rank) + ": " + reason});
+  // So that no call after this one still begins; what ends a wait is the group's end.
+  (void)engine_->wait(ipc::Deadline::after(kEndWait), [] { return false; });
 }
 
 void Group::describe(rh_group_info& info) {

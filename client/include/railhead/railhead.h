@@ -159,7 +159,9 @@ typedef struct rh_group_info {
 RH_API rh_status rh_group_query(rh_group* group, rh_group_info* info);
 /* RH_OK while the group works, else why it ended (rh_last_error has the sentence). */
 RH_API rh_status rh_group_status(rh_group* group);
-/* Ends the group on every rank: their operations return RH_ABORTED with this reason. */
+/* Ends the group on every rank: every call on it returns RH_ABORTED with this rank and reason (NULL: none given), here
+ * from now on, elsewhere within milliseconds. Of several ranks that abort at once each host's ranks hear of one. Any
+ * thread may call it, also while others wait in the group's operations. The group stays to be closed. */
 RH_API rh_status rh_group_abort(rh_group* group, const char* reason);
 /* Not collective. Frees handles and arena memory of the group. NULL is allowed. */
 RH_API rh_status rh_group_close(rh_group* group);
