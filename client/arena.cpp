@@ -12,13 +12,10 @@ namespace {
 
 constexpr std::uint64_t kLeastSegment = 4U << 20;
 
-// A reference has 56 bits for its offset.
-constexpr std::uint64_t kMostBytes = ipc::SpanRef::kOffsetMask & ~std::uint64_t{ipc::kCacheLine - 1};
-
 Result<void> check_size(std::uint64_t bytes) {
-  if (bytes <= kMostBytes) return {};
+  if (bytes <= kMostArenaBytes) return {};
   return fail(Code::limit_exceeded, "an arena block of " + std::to_string(bytes) +
-                                        " bytes was asked for, the most is " + std::to_string(kMostBytes));
+                                        " bytes was asked for, the most is " + std::to_string(kMostArenaBytes));
 }
 
 std::uint64_t rounded(std::uint64_t bytes) {

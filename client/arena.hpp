@@ -12,12 +12,16 @@
 #include <span>
 #include <vector>
 
+#include "ipc/layout/align.hpp"
 #include "ipc/layout/segment_kind.hpp"
 #include "ipc/segment.hpp"
 #include "ipc/status.hpp"
 #include "ipc/wire.hpp"
 
 namespace railhead::client {
+
+// The most bytes of a segment: a reference has 56 bits for its offset.
+inline constexpr std::uint64_t kMostArenaBytes = ipc::SpanRef::kOffsetMask & ~std::uint64_t{ipc::kCacheLine - 1};
 
 // A piece of the arena. Empty when bytes is 0.
 struct Block {

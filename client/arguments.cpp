@@ -37,6 +37,12 @@ Result<kernels::DataType> data_type(const char* field, rh_type type) {
   return bad(std::string(field) + " is " + number(static_cast<std::uint64_t>(type)) + ", types are 0 to 3");
 }
 
+Result<void> arena_bytes(const char* field, std::size_t bytes) {
+  if (bytes <= kMostArenaBytes) return {};
+  return fail(Code::limit_exceeded,
+              std::string(field) + " is " + number(bytes) + ", the most is " + number(kMostArenaBytes));
+}
+
 Result<void> check_routing(const GroupContext& group, const rh_dispatch_args& args, DispatchInput& out) {
   const std::uint32_t group_topk = group.shape.params().topk;
   const std::uint32_t topk = args.topk == 0 ? group_topk : args.topk;
@@ -113,6 +119,8 @@ Result<ipc::GroupParams> group_params(const rh_group_config& config) {
   }
   if (auto good = ipc::validate(p); !good) return fail(good.error());
   if (config.rank >= config.ranks) return bad("rank is " + number(config.rank) + ", ranks is " + number(config.ranks));
+  if (auto good = arena_bytes("receive_bytes", config.receive_bytes); !good) return fail(good.error());
+  if (auto good = arena_bytes("combine_bytes", config.combine_bytes); !good) return fail(good.error());
   return p;
 }
 

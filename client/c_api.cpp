@@ -7,6 +7,7 @@
 #include "client/arguments.hpp"
 #include "client/c_process.hpp"
 #include "client/daemon_choice.hpp"
+#include "ipc/deadline.hpp"
 #include "ipc/version.hpp"
 
 using namespace railhead::client;  // NOLINT(google-build-using-namespace): the C functions below are this file's
@@ -33,7 +34,7 @@ rh_status rh_session_open(const rh_session_config* config, rh_session** session)
       auto read = read_struct(config, "rh_session_config");
       if (!read) return report(read);
       if (read->daemon != nullptr) own.daemon = read->daemon;
-      if (read->timeout_ms != 0) own.timeout = read->timeout_ms;
+      if (read->timeout_ms != 0) own.timeout = railhead::ipc::bounded_ms(read->timeout_ms);
       own.job = job_label(read->job);
     } else {
       own.job = job_label(nullptr);

@@ -1,5 +1,4 @@
 // The C interface: operations, handles, events.
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <new>
@@ -224,9 +223,7 @@ rh_status rh_event_wait(rh_event* event, uint64_t timeout_ms) {
   return guarded([&]() -> rh_status {
     const auto entry = process().events.find(event);
     if (entry == nullptr) return unknown("the event");
-    const auto deadline = timeout_ms == UINT64_MAX
-                              ? railhead::ipc::Deadline::never()
-                              : railhead::ipc::Deadline::after(std::chrono::milliseconds(timeout_ms));
+    const auto deadline = railhead::ipc::Deadline::after_ms(timeout_ms);
     Engine& engine = entry->group->engine();
     if (!engine.wait(deadline, [&] { return settled(*entry); })) {
       return report(Status(Code::in_progress, "the operation (op " + std::to_string(entry->op->number()) +

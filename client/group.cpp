@@ -12,7 +12,6 @@ namespace railhead::client {
 namespace {
 
 constexpr Milliseconds kDefaultOpTimeout = 1'800'000;
-constexpr Milliseconds kForever = Milliseconds{1000} * 86400 * 365 * 100;  // a sum with the clock still fits
 // Of a daemon that answers at all: it gives the other hosts 50 ms to say what they completed.
 constexpr std::chrono::seconds kEndWait{10};
 
@@ -23,16 +22,22 @@ Result<std::shared_ptr<Group>> Group::create(std::shared_ptr<Session> session, c
   auto params = group_params(config);
   if (!params) return fail(params.error());
   const std::vector<std::uint8_t> bytes(std::begin(id.bytes), std::end(id.bytes));
-  auto joined = session->link().join(bytes, config.rank, *params, config.join_timeout_ms);
+  auto joined = session->link().join(bytes, config.rank, *params, ipc::bounded_ms(config.join_timeout_ms));
   if (!joined) return fail(joined.error());
   std::shared_ptr<Group> group(new Group(std::move(session), joined->member));
-  if (auto ready = group->set_up(*joined, config, *params); !ready) return fail(ready.error());
+  if (auto ready = group->set_up(*joined, config, *params); !ready) {
+    // The others may have the group already: what ends it for them is this, not that a rank left.
+    const Status& why = ready.error();
+    group->session_->link().abort(group->member_, {why.code(), "rank " + std::to_string(config.rank) +
+                                                                   " could not complete the group: " + why.message()});
+    return fail(why);
+  }
   return group;
 }
 
 Result<void> Group::set_up(const JoinResult& joined, const rh_group_config& config, const ipc::GroupParams& params) {
   op_timeout_ = config.op_timeout_ms == 0 ? kDefaultOpTimeout : config.op_timeout_ms;
-  join_timeout_ = config.join_timeout_ms;
+  join_timeout_ = ipc::bounded_ms(config.join_timeout_ms);
   ipc::GroupShape shape(params, joined.map);
   auto experts = kernels::ExpertMap::create(params.experts, joined.map.domain_of_rank, shape.expert_rank());
   if (!experts) return fail(experts.error());
@@ -133,7 +138,7 @@ void Group::close() {
 // One look at the clock for both: a look is a fiftieth of a one-token operation.
 Call Group::called_now() const {
   const std::uint64_t now = ipc::steady_ns();
-  if (op_timeout_ >= kForever) return {now, ipc::Deadline::never()};
+  if (op_timeout_ >= ipc::kForeverMs) return {now, ipc::Deadline::never()};
   return {now, ipc::Deadline(ipc::Deadline::Clock::time_point(std::chrono::nanoseconds(now)) +
                              std::chrono::milliseconds(op_timeout_))};
 }

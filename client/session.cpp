@@ -1,6 +1,5 @@
 #include "client/session.hpp"
 
-#include <chrono>
 #include <utility>
 
 #include "client/daemon_choice.hpp"
@@ -15,7 +14,7 @@ constexpr int kAttempts = 3;
 
 Result<std::shared_ptr<Session>> Session::open(const SessionConfig& config) {
   if (const auto& simd = kernels::configured_simd(); !simd) return fail(simd.error());
-  const auto deadline = ipc::Deadline::after(std::chrono::milliseconds(config.timeout));
+  const auto deadline = ipc::Deadline::after_ms(config.timeout);
   // A private daemon may be on its way out between our look and our hello; the next try starts a new one.
   Status last;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

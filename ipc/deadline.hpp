@@ -1,9 +1,20 @@
 // The point in time at which a wait gives up. Every blocking call takes one.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 
 namespace railhead::ipc {
+
+// 100 years. With the time since boot it still fits the 64 bits of nanoseconds that clocks count in, which what callers
+// may ask for does not.
+inline constexpr std::uint64_t kForeverMs = std::uint64_t{100} * 365 * 86'400'000;
+
+// A caller's limit in milliseconds that can be added to a clock.
+constexpr std::uint64_t bounded_ms(std::uint64_t ms) noexcept {
+  return std::min(ms, kForeverMs);
+}
 
 // Steady clock (CLOCK_MONOTONIC): changes of the wall clock do not matter.
 class Deadline {
@@ -17,6 +28,10 @@ class Deadline {
     const Clock::time_point now = Clock::now();
     if (delay >= Clock::time_point::max() - now) return never();
     return Deadline(now + delay);
+  }
+  // A caller's number of milliseconds.
+  static Deadline after_ms(std::uint64_t ms) noexcept {
+    return ms >= kForeverMs ? never() : after(std::chrono::milliseconds(ms));
   }
   static constexpr Deadline never() noexcept { return Deadline(Clock::time_point::max()); }
 

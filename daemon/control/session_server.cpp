@@ -7,6 +7,7 @@
 
 #include "daemon/control/rpc_server.hpp"
 #include "daemon/group/coordinator.hpp"
+#include "ipc/deadline.hpp"
 
 namespace railhead::daemon {
 namespace {
@@ -120,7 +121,7 @@ class MemberServer final : public schema::Member::Server {
       (*fulfiller)->fulfill();
     });
     auto promise = kj::mv(paf.promise);
-    const std::uint64_t limit = context.getParams().getDeadlineMs();
+    const std::uint64_t limit = ipc::bounded_ms(context.getParams().getDeadlineMs());
     if (limit == 0) return promise;
     return promise.exclusiveJoin(
         plane_.timer->afterDelay(limit * kj::MILLISECONDS).then([this, context, limit]() mutable {
@@ -204,7 +205,7 @@ class SessionServer final : public schema::Session::Server {
       *is_member = true;
     }
     auto promise = kj::mv(paf.promise);
-    if (const std::uint64_t limit = params.getDeadlineMs(); limit != 0) {
+    if (const std::uint64_t limit = ipc::bounded_ms(params.getDeadlineMs()); limit != 0) {
       promise = promise.exclusiveJoin(plane_.timer->afterDelay(limit * kj::MILLISECONDS)
                                           .then([this, context, joined, rank, limit, answered]() mutable {
                                             *answered = true;

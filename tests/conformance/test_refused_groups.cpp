@@ -98,6 +98,11 @@ constexpr OutOfRange kOutOfRange[] = {
     {"rank is 3", [](rh_group_config& c) { c.rank = 3; }},
     {"experts is 0", [](rh_group_config& c) { c.experts = 0; }},
     {"experts is 70000", [](rh_group_config& c) { c.experts = 70'000; }},
+    {"hidden is 1048577, allowed is 1 to 1048576", [](rh_group_config& c) { c.hidden = 1'048'577; }},
+    {"chunk_bytes is 1073741825, allowed is 0 to 1073741824",
+     [](rh_group_config& c) { c.chunk_bytes = (1U << 30) + 1; }},
+    {"max_handles is 65537, allowed is 1 to 65536", [](rh_group_config& c) { c.max_handles = 65'537; }},
+    {"max_handles is 4294967295", [](rh_group_config& c) { c.max_handles = UINT32_MAX; }},
     {"hidden is 0", [](rh_group_config& c) { c.hidden = 0; }},
     {"topk is 0", [](rh_group_config& c) { c.topk = 0; }},
     {"topk is 257", [](rh_group_config& c) { c.topk = 257; }},
@@ -117,6 +122,25 @@ TEST_P(RefusedGroup, ParametersOutOfRangeAreNamedAndTheIdStaysGood) {
       bad.change(config);
       rh_group* group = nullptr;
       EXPECT_EQ(rh_group_create(session.get(), &id, &config, &group), RH_INVALID_ARGUMENT) << bad.says;
+      EXPECT_NE(std::string(rh_last_error()).find(bad.says), std::string::npos) << bad.says << ": " << rh_last_error();
+      EXPECT_EQ(group, nullptr);
+    }
+    good_round(Group(session, id, small_config(3, rank)).get());
+  });
+}
+
+// Within what is possible, but beyond what this daemon's operator allows.
+TEST_P(RefusedGroup, TheDaemonsLimitsAreNamedAndTheIdStaysGood) {
+  const OutOfRange limits[] = {
+      {"max_handles is 2000, limits.handles is 1024", [](rh_group_config& c) { c.max_handles = 2000; }},
+      {"ranks is 1500, limits.ranks is 1024", [](rh_group_config& c) { c.ranks = 1500; }},
+  };
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    for (const OutOfRange& bad : limits) {
+      rh_group_config config = small_config(3, rank);
+      bad.change(config);
+      rh_group* group = nullptr;
+      EXPECT_EQ(rh_group_create(session.get(), &id, &config, &group), RH_LIMIT_EXCEEDED) << rh_last_error();
       EXPECT_NE(std::string(rh_last_error()).find(bad.says), std::string::npos) << bad.says << ": " << rh_last_error();
       EXPECT_EQ(group, nullptr);
     }

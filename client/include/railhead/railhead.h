@@ -135,8 +135,10 @@ typedef struct rh_group_config {
   int abort_on_refusal;     /* 1: a refused call on any rank ends the group at once */
   uint64_t op_timeout_ms;   /* 0 = 1800000; UINT64_MAX = none */
   uint64_t join_timeout_ms; /* 0 = the daemon's limit */
-  size_t receive_bytes;     /* first receive segment; 0 = grow on demand */
-  size_t combine_bytes;     /* first combine segment; 0 = grow on demand */
+  /* Bytes to have ready at once, for rows that arrive and for inputs of combine; rounded up, 4 MiB at least. No limits:
+   * the arenas grow when more is needed. 0 = nothing until then. No memory for them ends the group on all ranks. */
+  size_t receive_bytes;
+  size_t combine_bytes;
 } rh_group_config;
 
 /* Collective: returns when every rank is there, or with the ranks that are missing. All parameters but `rank`, the
