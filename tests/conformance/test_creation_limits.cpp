@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <barrier>
 #include <chrono>
 #include <string>
@@ -136,9 +135,9 @@ TEST_P(Creation, AnArenaThatThereIsNoMemoryForEndsTheGroupWithARankAndBothNumber
   for (const TooMuch field : {TooMuch{"railhead-receive", &rh_group_config::receive_bytes},
                               TooMuch{"railhead-combine", &rh_group_config::combine_bytes}}) {
     std::barrier both(2);
-    std::array<UniqueId, 1> next{};
+    UniqueId next{};
     cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
-      if (rank == 0) next[0] = session.unique_id();
+      if (rank == 0) next = session.unique_id();
       rh_group_config config = small_config(2, rank);
       if (rank == 1) config.*field.bytes = std::size_t{1} << 50;
       rh_group* group = nullptr;
@@ -161,7 +160,7 @@ TEST_P(Creation, AnArenaThatThereIsNoMemoryForEndsTheGroupWithARankAndBothNumber
         EXPECT_EQ(rh_group_close(group), RH_OK);
       }
       both.arrive_and_wait();
-      good_round(Group(session, next[0], small_config(2, rank)).get());
+      good_round(Group(session, next, small_config(2, rank)).get());
     });
   }
 }
@@ -183,6 +182,28 @@ TEST_P(Creation, AnArenaThatNoMachineHoldsIsRefusedBeforeItJoins) {
       }
     }
     good_round(Group(session, id, small_config(2, rank)).get());
+  });
+}
+
+// Every rank finds out by itself, before it hands over its rail.
+TEST(CreationOnTwoHosts, ARailThatThereIsNoMemoryForIsNamedAndAnotherGroupWorks) {
+  Cluster cluster({.hosts = 2});
+  std::barrier both(2);
+  UniqueId next{};
+  cluster.run({0, 1}, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    if (rank == 0) next = session.unique_id();
+    rh_group_config config = small_config(2, rank);
+    config.chunk_bytes = 1U << 30;
+    config.ring_slots = 256;
+    config.channels = 64;
+    rh_group* group = nullptr;
+    EXPECT_EQ(rh_group_create(session.get(), &id, &config, &group), RH_OUT_OF_MEMORY) << rh_last_error();
+    for (const char* piece : {"railhead-rail", "needs", "free"}) {
+      EXPECT_NE(std::string(rh_last_error()).find(piece), std::string::npos) << rh_last_error();
+    }
+    EXPECT_EQ(group, nullptr);
+    both.arrive_and_wait();
+    good_round(Group(session, next, small_config(2, rank)).get());
   });
 }
 
