@@ -1,15 +1,11 @@
 #include "client/arguments.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <string>
 
 namespace railhead::client {
 namespace {
-
-// A size beyond this was never set: what follows the struct is not read.
-constexpr std::size_t kMostStructBytes = 4096;
 
 tl::unexpected<Status> bad(const std::string& text) {
   return fail(Code::invalid_argument, text);

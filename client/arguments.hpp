@@ -1,6 +1,8 @@
 // Checks of what callers pass, before anything happens. Every message names field, value and limit.
 #pragma once
 
+#include <cstddef>
+
 #include "client/combine_op.hpp"
 #include "client/dispatch_op.hpp"
 #include "client/group_context.hpp"
@@ -11,6 +13,9 @@
 #include "railhead/railhead.h"
 
 namespace railhead::client {
+
+// A size beyond this was never set: what follows the struct is not read.
+inline constexpr std::size_t kMostStructBytes = 4096;
 
 // A caller's struct of its own size, as ours: fields beyond its size are zero. invalid_argument when size is 0 or
 // larger than what this library knows and not zero there.

@@ -1,5 +1,6 @@
 // The C interface: sessions, groups, arena memory, statistics.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -171,11 +172,17 @@ rh_status rh_group_stats(rh_group* group, rh_op_stats* stats, size_t* count) {
       return report(Code::invalid_argument, count == nullptr ? "count is NULL" : "stats is NULL");
     }
     const auto records = found->engine().records();
+    // The caller's array is of its own version's structs.
+    const size_t step = *count == 0 || stats->size == 0 ? sizeof(rh_op_stats) : stats->size;
+    if (step < sizeof(size_t) || step > kMostStructBytes) {
+      return report(Code::invalid_argument,
+                    ("stats[0].size is " + std::to_string(step) + ": set it to sizeof(rh_op_stats)").c_str());
+    }
     *count = std::min(*count, records.size());
     for (size_t i = 0; i < *count; ++i) {
       const OpRecord& r = records[i];
-      rh_op_stats& out = stats[i];
-      out.size = sizeof(out);
+      rh_op_stats out{};
+      out.size = step;
       out.op = r.op;
       out.kind = static_cast<uint32_t>(r.kind);
       out.last_rank = r.times.last_rank;
@@ -184,6 +191,7 @@ rh_status rh_group_stats(rh_group* group, rh_op_stats* stats, size_t* count) {
       out.total_ns = r.times.done_ns - r.times.called_ns;
       out.rows = r.rows;
       out.rail_bytes = r.rail_bytes;
+      std::memcpy(reinterpret_cast<std::byte*>(stats) + i * step, &out, std::min(step, sizeof(out)));
     }
     return RH_OK;
   });

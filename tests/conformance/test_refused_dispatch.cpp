@@ -215,6 +215,30 @@ TEST_P(RefusedDispatch, PlaceTooSmallThenLarger) {
   });
 }
 
+// In C++ the exception leaves nobody with the handle: it is released, and the others get their rows.
+TEST_P(RefusedDispatch, PlaceTooSmallInCppKeepsNoHandle) {
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    auto config = small_config(2, rank);
+    config.max_handles = 1;
+    const Group group(session, id, config);
+    SmallCall call;
+    std::vector<float> place(6 * kSmallHidden);
+    call.args.out = place.data();
+    call.args.out_rows = rank == 0 ? 5 : 6;
+    if (rank == 0) {
+      try {
+        group.dispatch(call.args);
+        ADD_FAILURE() << "the place was large enough";
+      } catch (const Error& e) {
+        EXPECT_EQ(e.status(), RH_LIMIT_EXCEEDED) << e.what();
+      }
+    } else {
+      EXPECT_EQ(group.dispatch(call.args).first.row_count, 6U);
+    }
+    good_round(group.get());
+  });
+}
+
 // The operation that would have to end first waits for this caller, who would wait here.
 TEST_P(RefusedDispatch, AnAsynchronousCallBehindAPlannedOneThatFillsTheDepth) {
   cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {

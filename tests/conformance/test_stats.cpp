@@ -7,6 +7,8 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cstddef>
+#include <cstring>
 #include <set>
 #include <thread>
 
@@ -145,6 +147,40 @@ TEST_P(Stats, TheNewestOnesAreGiven) {
                  count = 1;
                  EXPECT_EQ(rh_group_stats(group.get(), nullptr, &count), RH_INVALID_ARGUMENT);
                });
+}
+
+// Structs of another version of the header: each is written as far as it goes, and no further.
+TEST_P(Stats, TheCallersSizeIsTheStep) {
+  constexpr std::size_t kLonger = sizeof(rh_op_stats) + 24;
+  constexpr std::size_t kShorter = offsetof(rh_op_stats, rows);
+  cluster_.run({0, static_cast<std::uint16_t>(GetParam() - 1)}, [&](std::uint32_t rank, const Session& session,
+                                                                    const UniqueId& id) {
+    const Group group(session, id, small_config(2, rank));
+    good_round(group.get());
+    for (const std::size_t step : {kLonger, kShorter}) {
+      std::vector<unsigned char> memory(3 * kLonger, 0xee);
+      std::memcpy(memory.data(), &step, sizeof(step));
+      auto* const stats = reinterpret_cast<rh_op_stats*>(memory.data());
+      std::size_t count = 2;
+      ASSERT_EQ(rh_group_stats(group.get(), stats, &count), RH_OK) << rh_last_error();
+      ASSERT_EQ(count, 2U);
+      for (std::size_t i = 0; i < count; ++i) {
+        rh_op_stats got{};
+        std::memcpy(&got, memory.data() + i * step, std::min(step, sizeof(got)));
+        EXPECT_EQ(got.size, step);
+        EXPECT_EQ(got.op, 2 - i);
+      }
+      EXPECT_EQ(memory[2 * step], 0xee);
+    }
+    for (const std::size_t wrong : {std::size_t{7}, std::size_t{4097}, SIZE_MAX}) {
+      auto stats = make<rh_op_stats>();
+      stats.size = wrong;
+      std::size_t count = 1;
+      EXPECT_EQ(rh_group_stats(group.get(), &stats, &count), RH_INVALID_ARGUMENT);
+      EXPECT_NE(std::string(rh_last_error()).find("stats[0].size is " + std::to_string(wrong)), std::string::npos)
+          << rh_last_error();
+    }
+  });
 }
 
 // When a rank called, when its call had returned, and when it saw the end.

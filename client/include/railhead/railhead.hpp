@@ -82,7 +82,8 @@ class Handle {
   std::unique_ptr<rh_handle, Release> handle_;
 };
 
-// An operation in flight. Destruction waits for it, so that its buffers may go.
+// An operation in flight. Destruction waits for it, until the operation's deadline at most, so that its buffers may go;
+// it must come before the group's.
 class Event {
  public:
   Event() = default;
@@ -179,24 +180,29 @@ class Group {
   }
   [[nodiscard]] Memory alloc(rh_arena arena, std::size_t bytes) const { return {group_.get(), arena, bytes}; }
 
-  // Blocking. args.size need not be set.
+  // Blocking. args.size need not be set. Throws when args.out is too small, and the dispatch then goes through for the
+  // others alone: use plan and run where the number of rows is not known.
   std::pair<rh_dispatch_result, Handle> dispatch(rh_dispatch_args args) const {
     args.size = sizeof(args);
     auto result = make<rh_dispatch_result>();
     rh_handle* handle = nullptr;
-    check(rh_dispatch(group_.get(), &args, &result, &handle, nullptr));
-    return {result, Handle(args.cached != nullptr ? nullptr : handle)};
+    const rh_status status = rh_dispatch(group_.get(), &args, &result, &handle, nullptr);
+    Handle owner(args.cached != nullptr ? nullptr : handle);
+    check(status);
+    return {result, std::move(owner)};
   }
-  // result must outlive the event.
+  // result must outlive the event. When args.out is too small the event throws; run() finishes the dispatch.
   std::pair<Event, Handle> dispatch_async(rh_dispatch_args args, rh_dispatch_result& result) const {
     args.size = sizeof(args);
     result.size = sizeof(result);
     rh_handle* handle = nullptr;
     rh_event* event = nullptr;
-    check(rh_dispatch(group_.get(), &args, &result, &handle, &event));
-    return {Event(event), Handle(args.cached != nullptr ? nullptr : handle)};
+    const rh_status status = rh_dispatch(group_.get(), &args, &result, &handle, &event);
+    Handle owner(args.cached != nullptr ? nullptr : handle);
+    check(status);
+    return {Event(event), std::move(owner)};
   }
-  // The rows to make room for, and the handle to run.
+  // The rows to make room for, and the handle to run. No blocking call of this group may come between.
   std::pair<std::uint64_t, Handle> plan(rh_dispatch_args args) const {
     args.size = sizeof(args);
     std::uint64_t rows = 0;
@@ -223,7 +229,7 @@ class Group {
 
   // Newest first.
   [[nodiscard]] std::vector<rh_op_stats> stats() const {
-    std::vector<rh_op_stats> out(64);
+    std::vector<rh_op_stats> out(64, make<rh_op_stats>());
     std::size_t count = out.size();
     check(rh_group_stats(group_.get(), out.data(), &count));
     out.resize(count);
