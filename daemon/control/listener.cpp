@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <vector>
 
 namespace railhead::daemon {
@@ -49,27 +50,50 @@ Result<void> clear_stale(const std::string& path, const sockaddr_un& address) {
   return {};
 }
 
+Result<void> set_access(const std::string& path, const config::Config& config) {
+  if (!config.socket_group.empty()) {
+    auto gid = group_id(config.socket_group);
+    if (!gid) return fail(gid.error());
+    if (::lchown(path.c_str(), static_cast<uid_t>(-1), *gid) != 0) {
+      return fail(system_status("chown of " + path + " to group " + config.socket_group, errno));
+    }
+  }
+  if (::chmod(path.c_str(), config.socket_mode.bits) != 0) return fail(system_status("chmod " + path, errno));
+  return {};
+}
+
+// A name of its own beside the socket, seldom longer.
+std::string name_beside(const std::string& path) {
+  char name[9];
+  std::snprintf(name, sizeof(name), ".%07x", std::random_device{}() & 0xfffffffU);
+  return (std::filesystem::path(path).parent_path() / name).string();
+}
+
+struct RemoveFile {
+  const std::string& path;
+  ~RemoveFile() { ::unlink(path.c_str()); }
+};
+
+// The socket has its name only once it listens with its group and mode: who finds it may believe its answer. A hard
+// link gives the name, since that fails where another daemon was quicker.
 Result<ipc::UniqueFd> bind_socket(const config::Config& config) {
   auto address = address_of(config.socket);
   if (!address) return fail(address.error());
   if (auto clear = clear_stale(config.socket, *address); !clear) return fail(clear.error());
+  const std::string made = name_beside(config.socket);
+  auto made_address = address_of(made);
+  if (!made_address) return fail(made_address.error());
   ipc::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return fail(system_status("socket", errno));
   // The mode of the socket's inode at bind() is the mode of the file: closed until group and mode are set.
   if (::fchmod(fd.get(), 0600) != 0) return fail(system_status("chmod of the socket", errno));
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
-    return fail(system_status("bind " + config.socket, errno));
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*made_address), sizeof(*made_address)) != 0) {
+    return fail(system_status("bind a socket in the folder of " + config.socket, errno));
   }
-  if (!config.socket_group.empty()) {
-    auto gid = group_id(config.socket_group);
-    if (!gid) return fail(gid.error());
-    if (::lchown(config.socket.c_str(), static_cast<uid_t>(-1), *gid) != 0) {
-      return fail(system_status("chown of " + config.socket + " to group " + config.socket_group, errno));
-    }
-  }
-  if (::chmod(config.socket.c_str(), config.socket_mode.bits) != 0)
-    return fail(system_status("chmod " + config.socket, errno));
+  const RemoveFile made_name{made};
+  if (auto set = set_access(made, config); !set) return fail(set.error());
   if (::listen(fd.get(), SOMAXCONN) != 0) return fail(system_status("listen on " + config.socket, errno));
+  if (::link(made.c_str(), config.socket.c_str()) != 0) return fail(system_status("bind " + config.socket, errno));
   return fd;
 }
 
