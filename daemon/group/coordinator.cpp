@@ -126,13 +126,14 @@ void Coordinator::on_wired(const mesh::HostId& from) {
   send_all([&] { return GroupMessage{key_, CommitMessage{}}; });
 }
 
-void Coordinator::on_lost(const mesh::HostId& host, const std::string& reason) {
-  if (finished() || !daemons_.contains(host)) return;
+void Coordinator::on_lost(const DaemonEntry& peer, const std::string& reason) {
+  const auto found = daemons_.find(peer.host);
+  if (finished() || found == daemons_.end() || found->second != peer) return;
   std::vector<std::uint32_t> ranks;
   for (const auto& [rank, joined] : joined_) {
-    if (joined.daemon.host == host) ranks.push_back(rank);
+    if (joined.daemon.host == peer.host) ranks.push_back(rank);
   }
-  daemons_.erase(host);
+  daemons_.erase(found);
   refuse({Code::peer_lost,
           "the daemon of ranks " + rank_list(ranks) + " was lost while the group was being made: " + reason});
 }

@@ -93,7 +93,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
 
   // --- from other daemons ---
   void on_message(const mesh::HostId& from, GroupMessage message);
-  void peer_lost(const mesh::HostId& host, const Status& reason);
+  void peer_lost(const DaemonEntry& peer, const Status& reason);
 
   // --- from the proxy ---
   void rails_opened(Result<std::vector<WireOffer>> offers);

@@ -240,16 +240,16 @@ void LocalGroup::rails_failed(std::uint16_t domain, std::uint16_t rank, const St
          ranks.empty() ? ipc::Poison::kNoRank : static_cast<std::uint16_t>(ranks.front()));
 }
 
-void LocalGroup::peer_lost(const mesh::HostId& host, const Status& reason) {
-  const auto domain = domain_of_host(host);
+void LocalGroup::peer_lost(const DaemonEntry& peer, const Status& reason) {
+  const auto domain = domain_of_host(peer.host);
   if (!domain) {
-    if (host == id_.host && state_ != State::running && state_ != State::ended) {
+    if (peer == DaemonEntry{id_.host, id_.endpoint} && state_ != State::running && state_ != State::ended) {
       finish(
           {Code::peer_lost, "the coordinator of the group was lost: " + reason.message() + "; make a new unique id"});
     }
     return;
   }
-  if (*domain == domain_ || domain_lost_[*domain]) return;
+  if (daemons_[*domain] != peer || domain_lost_[*domain]) return;
   domain_lost_[*domain] = true;
   if (state_ == State::running) {
     frozen_at_[*domain] = UINT64_MAX;  // no survivor there

@@ -37,7 +37,9 @@ struct AttachingMessage {
 };
 struct DaemonEntry {
   mesh::HostId host;
-  std::string endpoint;
+  std::string endpoint;  // of its mesh; a daemon that was started again is another one
+
+  bool operator==(const DaemonEntry&) const = default;
 };
 struct MapMessage {
   std::uint32_t epoch = 0;

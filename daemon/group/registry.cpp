@@ -147,7 +147,7 @@ void GroupRegistry::send(const DaemonEntry& to, GroupMessage message) {
     return;
   }
   if (const Status sent = around_.mesh_send(to, message); !sent.ok()) {
-    around_.post([this, host = to.host, sent] { on_peer_lost(host, sent); });
+    around_.post([this, to, sent] { on_peer_lost(to, sent); });
   }
 }
 
@@ -179,10 +179,10 @@ void GroupRegistry::on_message(const mesh::HostId& from, GroupMessage message) {
   if (const auto group = find(message.group)) group->on_message(from, std::move(message));
 }
 
-void GroupRegistry::on_peer_lost(const mesh::HostId& host, const Status& reason) {
-  for (auto& [key, coordinated] : coordinators_) coordinated.coordinator->on_lost(host, reason.message());
+void GroupRegistry::on_peer_lost(const DaemonEntry& peer, const Status& reason) {
+  for (auto& [key, coordinated] : coordinators_) coordinated.coordinator->on_lost(peer, reason.message());
   const auto groups = groups_;
-  for (const auto& [key, group] : groups) group->peer_lost(host, reason);
+  for (const auto& [key, group] : groups) group->peer_lost(peer, reason);
 }
 
 void GroupRegistry::end_all(const Status& reason) {

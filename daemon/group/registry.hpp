@@ -45,7 +45,7 @@ class GroupRegistry {
   [[nodiscard]] std::uint32_t proxy_of(const GroupKey& key) const;
 
   void on_message(const mesh::HostId& from, GroupMessage message);
-  void on_peer_lost(const mesh::HostId& host, const Status& reason);
+  void on_peer_lost(const DaemonEntry& peer, const Status& reason);
   void end_all(const Status& reason);
 
  private:

@@ -183,9 +183,10 @@ TEST_F(CoordinatorTest, AWithdrawnRankMayJoinAgainFromElsewhere) {
 TEST_F(CoordinatorTest, ALossBeforeTheCommitRefusesForEverybodyLeft) {
   join(1, 0, params(2));
   join(2, 1, params(2));
-  coordinator_.on_lost(host(7), "unknown host");
+  coordinator_.on_lost({host(7), "tcp://h7"}, "unknown host");
+  coordinator_.on_lost({host(2), "tcp://h1"}, "an earlier daemon of that host");
   EXPECT_FALSE(coordinator_.finished());
-  coordinator_.on_lost(host(2), "no heartbeat");
+  coordinator_.on_lost({host(2), "tcp://h2"}, "no heartbeat");
   const auto refused = sent<RefusedMessage>();
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_EQ(refused[0].first, 1);

@@ -158,7 +158,7 @@ TEST_F(LocalGroupTest, AMapThatDoesNotFitIsRefusedAndForgotten) {
   EXPECT_EQ(group_->end().code(), Code::protocol);
   say(2, LeftMessage{1, 0, "closed the group"});
   say(2, FrozenMessage{{Code::aborted, "aborted"}, 1, 0});
-  group_->peer_lost(host(2), {Code::peer_lost, "cut"});
+  group_->peer_lost({host(2), "there"}, {Code::peer_lost, "cut"});
   EXPECT_TRUE(group_->daemons().empty());
 }
 
