@@ -92,7 +92,7 @@ void Coordinator::on_join(const mesh::HostId& from, const JoinMessage& join) {
                                                found->second.daemon.host.hex().substr(0, 8) + " and from host " +
                                                from.hex().substr(0, 8) + "; every process needs a rank of its own"});
   }
-  joined_.emplace(join.rank, Joined{daemon, join.params});
+  joined_.emplace(join.rank, Joined{daemon, join.params, join.proxies});
   // A difference is told at once: the ranks that are still missing may never come.
   if (const std::string difference = compare(join.rank); !difference.empty())
     return refuse({Code::mismatch, difference});
@@ -228,12 +228,14 @@ std::string Coordinator::compare_maps(std::uint32_t latest) const {
 // Domains are numbered by their lowest rank.
 void Coordinator::fix_map() {
   MapMessage map;
+  map.proxies = UINT32_MAX;
   std::map<mesh::HostId, std::uint16_t> domain_of;
   for (const auto& [rank, joined] : joined_) {
     const auto next = static_cast<std::uint16_t>(map.daemons.size());
     const auto [at, is_new] = domain_of.emplace(joined.daemon.host, next);
     if (is_new) map.daemons.push_back(joined.daemon);
     map.domain_of_rank.push_back(at->second);
+    map.proxies = std::min(map.proxies, joined.proxies);
   }
   std::uint32_t epoch = 0;
   if (const auto random = random_bytes(); random) std::memcpy(&epoch, random->data(), sizeof(epoch));

@@ -50,6 +50,7 @@ class Coordinator {
   struct Joined {
     DaemonEntry daemon;
     ipc::GroupParams params;
+    std::uint32_t proxies;
   };
 
   [[nodiscard]] std::vector<std::uint32_t> not_joined() const;

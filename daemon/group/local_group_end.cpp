@@ -320,7 +320,7 @@ void LocalGroup::close_rails_if_done() {
   if (!rails_in_use_ || rails_closing_) return;
   if (state_ != State::ended) return;
   rails_closing_ = true;
-  around_.proxy->close_group(id_.key, drain_rails_ ? CloseMode::drain : CloseMode::abandon);
+  proxy().close_group(id_.key, drain_rails_ ? CloseMode::drain : CloseMode::abandon);
 }
 
 void LocalGroup::rails_quiesced(std::uint16_t domain, std::vector<std::pair<std::uint16_t, std::uint64_t>> posted) {

@@ -22,6 +22,7 @@ struct JoinMessage {
   std::array<std::uint8_t, 16> secret{};
   std::string endpoint;  // of the sender's mesh
   ipc::GroupParams params;
+  std::uint32_t proxies = 1;  // of the sender
 };
 struct WithdrawMessage {
   std::uint32_t rank = 0;
@@ -45,6 +46,7 @@ struct MapMessage {
   std::uint32_t epoch = 0;
   std::vector<DaemonEntry> daemons;  // index = domain
   std::vector<std::uint16_t> domain_of_rank;
+  std::uint32_t proxies = 1;  // as many as every daemon has
 };
 struct WireMessage {
   WireOffer offer;

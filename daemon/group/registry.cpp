@@ -113,8 +113,7 @@ Result<std::shared_ptr<LocalGroup>> GroupRegistry::open(const UniqueId& id, cons
   around.host = around_.host;
   around.endpoint = around_.endpoint;
   around.log = around_.log;
-  around.proxy_index = proxy_of(id.key);
-  around.proxy = around_.proxies[around.proxy_index];
+  around.proxies = around_.proxies;
   around.send = [this](const DaemonEntry& to, GroupMessage message) { send(to, std::move(message)); };
   around.retain = around_.retain;
   around.after = around_.after;
@@ -129,10 +128,6 @@ Result<std::shared_ptr<LocalGroup>> GroupRegistry::open(const UniqueId& id, cons
   auto group = std::make_shared<LocalGroup>(id, params, std::move(around));
   groups_.emplace(id.key, group);
   return group;
-}
-
-std::uint32_t GroupRegistry::proxy_of(const GroupKey& key) const {
-  return static_cast<std::uint32_t>(key[15] % around_.proxies.size());
 }
 
 std::shared_ptr<LocalGroup> GroupRegistry::find(const GroupKey& key) const {

@@ -42,7 +42,6 @@ class GroupRegistry {
   Result<std::shared_ptr<LocalGroup>> open(const UniqueId& id, const ipc::GroupParams& params);
   [[nodiscard]] std::shared_ptr<LocalGroup> find(const GroupKey& key) const;
   [[nodiscard]] const std::map<GroupKey, std::shared_ptr<LocalGroup>>& groups() const { return groups_; }
-  [[nodiscard]] std::uint32_t proxy_of(const GroupKey& key) const;
 
   void on_message(const mesh::HostId& from, GroupMessage message);
   void on_peer_lost(const DaemonEntry& peer, const Status& reason);

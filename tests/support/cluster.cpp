@@ -1,5 +1,6 @@
 #include "tests/support/cluster.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -25,7 +26,7 @@ Cluster::Cluster(const ClusterOptions& options) {
     epd.config.fabric.endpoint = options.endpoint;
     epd.config.fabric.bind = options.provider == "loopback" ? "" : "127.0.0.1";
     epd.config.fabric.fault = options.fault;
-    epd.config.proxy.threads = options.proxies;
+    epd.config.proxy.threads = options.proxies[std::min<std::size_t>(h, options.proxies.size() - 1)];
     // Silence says little on a machine that runs many tests at once; a closed connection still ends a peer at once.
     epd.config.mesh.timeout_ms = 30'000;
     epd.config.log.level = std::getenv("RAILHEAD_TEST_LOG") != nullptr ? std::getenv("RAILHEAD_TEST_LOG") : "error";

@@ -16,8 +16,8 @@ struct ClusterOptions {
   std::uint32_t hosts = 1;
   std::string provider = "tcp";
   std::string endpoint = "msg";
-  std::string fault{};  // fabric.fault of every daemon
-  std::int64_t proxies = 1;
+  std::string fault{};                            // fabric.fault of every daemon
+  std::vector<std::int64_t> proxies = {1};        // by host; the last is that of all further ones, too
   std::function<void(config::Config&)> adjust{};  // further settings
 };
 

@@ -30,8 +30,8 @@ class CoordinatorTest : public testing::Test {
     mesh::HostId to;
     GroupMessage message;
   };
-  void join(std::uint8_t from, std::uint32_t rank, const ipc::GroupParams& p) {
-    coordinator_.on_join(host(from), {rank, secret_, "tcp://h" + std::to_string(from), p});
+  void join(std::uint8_t from, std::uint32_t rank, const ipc::GroupParams& p, std::uint32_t proxies = 1) {
+    coordinator_.on_join(host(from), {rank, secret_, "tcp://h" + std::to_string(from), p, proxies});
   }
   template <class M>
   std::vector<std::pair<std::uint8_t, M>> sent() const {
@@ -178,6 +178,15 @@ TEST_F(CoordinatorTest, AWithdrawnRankMayJoinAgainFromElsewhere) {
   const auto maps = sent<MapMessage>();
   ASSERT_EQ(maps.size(), 1U) << "the first host takes no part";
   EXPECT_EQ(maps[0].first, 2);
+}
+
+TEST_F(CoordinatorTest, TheHostWithTheFewestProxiesSaysHowManyServeTheGroup) {
+  join(1, 0, params(3), 4);
+  join(2, 1, params(3), 2);
+  join(3, 2, params(3), 3);
+  const auto maps = sent<MapMessage>();
+  ASSERT_EQ(maps.size(), 3U);
+  for (const auto& [to, map] : maps) EXPECT_EQ(map.proxies, 2U);
 }
 
 TEST_F(CoordinatorTest, ALossBeforeTheCommitRefusesForEverybodyLeft) {
