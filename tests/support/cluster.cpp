@@ -9,10 +9,11 @@
 #include <thread>
 
 #include "daemon/fabric/loopback.hpp"
+#include "tests/support/operator.hpp"
 
 namespace railhead::test {
 
-Cluster::Cluster(const ClusterOptions& options) {
+Cluster::Cluster(const ClusterOptions& options) : under_faults_(!options.fault.empty()) {
   char name[] = "/tmp/railhead-test-XXXXXX";
   if (::mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
   directory_ = name;
@@ -41,6 +42,9 @@ Cluster::Cluster(const ClusterOptions& options) {
 }
 
 Cluster::~Cluster() {
+  for (std::size_t h = 0; under_faults_ && h < daemons_.size(); ++h) {
+    if (daemons_[h] != nullptr) expect_faults(sockets_[h]);
+  }
   daemons_.clear();
   std::error_code ignored;
   std::filesystem::remove_all(directory_, ignored);

@@ -25,6 +25,7 @@ class Cluster {
  public:
   // Throws std::runtime_error when a daemon does not start.
   explicit Cluster(const ClusterOptions& options);
+  // Fails the test when it asked for faults and a daemon injected none.
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -42,6 +43,7 @@ class Cluster {
 
  private:
   std::string directory_;
+  bool under_faults_;
   std::vector<std::string> sockets_;
   std::vector<std::unique_ptr<daemon::Daemon>> daemons_;
 };
