@@ -1,5 +1,6 @@
 // A daemon killed, or told to stop: every call says so within a second, and the same process works on with a new one.
 #include "tests/fault/world.hpp"
+#include "tests/support/faults.hpp"
 
 namespace railhead::test {
 namespace {
@@ -133,8 +134,8 @@ TEST(DaemonKilled, StartedAgainAtTheSameAddressItServes) {
   expect_served_again(world, 1);
 }
 
-TEST(DaemonKilled, StartedAgainAndAgainItServesThreeHosts) {
-  World world(1);
+TEST(DaemonKilled, StartedAgainAndAgainItServesThreeHostsUnderFaults) {
+  World world(1, {"--fabric.fault", all_faults(53)});
   const Restarting host{world, 1};
   host.start();
   world.start_host(2);
