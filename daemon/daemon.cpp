@@ -181,8 +181,11 @@ Result<void> Epd::start_mesh() {
       c.mesh_message(from, std::move(bytes));
     });
   };
-  handlers.on_peer_down = [this](const mesh::HostId& peer, const Status& reason) {
-    post([peer, reason](ControlThread& c) { c.mesh_down(peer, reason); });
+  handlers.on_peer_up = [this](const mesh::PeerAddress& peer) {
+    post([peer](ControlThread& c) { c.mesh_up({peer.host_id, peer.endpoint}); });
+  };
+  handlers.on_peer_down = [this](const mesh::PeerAddress& peer, const Status& reason) {
+    post([peer, reason](ControlThread& c) { c.mesh_down({peer.host_id, peer.endpoint}, reason); });
   };
   handlers.on_refused = [this](const Status& reason) { post([reason](ControlThread& c) { c.mesh_refused(reason); }); };
   handlers.on_failed = [this](const Status& reason) {

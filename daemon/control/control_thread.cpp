@@ -189,11 +189,20 @@ void ControlThread::mesh_message(const mesh::HostId& from, std::vector<std::byte
   groups_->on_message(from, std::move(*message));
 }
 
-void ControlThread::mesh_down(const mesh::HostId& peer, const Status& reason) {
+void ControlThread::mesh_up(const DaemonEntry& peer) {
+  mesh_up_[peer.host] = peer.endpoint;
+}
+
+void ControlThread::mesh_down(const DaemonEntry& peer, const Status& reason) {
+  const auto up = mesh_up_.find(peer.host);
+  const bool another_is_up = up != mesh_up_.end() && up->second != peer.endpoint;
+  if (up != mesh_up_.end() && !another_is_up) mesh_up_.erase(up);
   if (reason.ok()) return;
-  const std::string name = peer.hex();
+  const std::string name = peer.host.hex();
   parts_.log->failure(log::Level::warning, "peer daemon lost", reason, {.peer = name});
-  for (Proxy* const proxy : parts_.proxies) proxy->peer_lost(peer.bytes, reason);
+  if (!another_is_up) {  // the proxies' connection would be that one's
+    for (Proxy* const proxy : parts_.proxies) proxy->peer_lost(peer.host.bytes, reason);
+  }
   groups_->on_peer_lost(peer, reason);
 }
 

@@ -45,7 +45,8 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   void stop(bool at_once);
   void liveness_ended(std::uint64_t session, ipc::Life how);
   void mesh_message(const mesh::HostId& from, std::vector<std::byte> bytes);
-  void mesh_down(const mesh::HostId& peer, const Status& reason);
+  void mesh_up(const DaemonEntry& peer);
+  void mesh_down(const DaemonEntry& peer, const Status& reason);
   // Something has failed for good, but the daemon lives: operators see it from now on.
   void trouble(const std::string& text);
   void mesh_refused(const Status& reason);
@@ -74,6 +75,7 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<GroupRegistry> groups_;
   TurnedAway turned_away_;
+  std::map<mesh::HostId, std::string> mesh_up_;  // the endpoints of the daemons that are connected
   ControlPlane plane_;
   kj::Own<kj::PromiseFulfiller<void>> done_;
   std::map<std::uint32_t, kj::Promise<void>> exits_;  // pidfd watches by session

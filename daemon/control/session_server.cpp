@@ -267,7 +267,7 @@ class SessionServer final : public schema::Session::Server {
     out.setName(short_name(group->id().key));
     auto list = out.initDomainOfRank(static_cast<capnp::uint>(mapped.domain_of_rank.size()));
     for (capnp::uint i = 0; i < list.size(); ++i) list.set(i, mapped.domain_of_rank[i]);
-    out.setProxy(plane_.groups->proxy_of(group->id().key));
+    out.setProxy(group->proxy_index());
   }
 
   void give_up(JoinResults::Builder out, const std::shared_ptr<LocalGroup>& group, std::uint32_t rank,

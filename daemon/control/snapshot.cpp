@@ -171,7 +171,11 @@ Json status(const SnapshotInput& in) {
   std::uint32_t running = 0;
   for (const auto& [key, group] : in.groups.groups()) running += group->state() == LocalGroup::State::running ? 1U : 0U;
   Json fabrics = Json::array();
-  for (const auto& proxy : in.proxies) fabrics.push_back(proxy.fabric);
+  std::optional<std::uint64_t> injected;
+  for (const auto& proxy : in.proxies) {
+    fabrics.push_back(proxy.fabric);
+    if (proxy.injected_faults) injected = injected.value_or(0) + *proxy.injected_faults;
+  }
   Json out{{"state", reasons.empty() ? "READY" : "DEGRADED"},
            {"reasons", reasons},
            {"version", ipc::build_string()},
@@ -185,6 +189,7 @@ Json status(const SnapshotInput& in) {
            {"sessions", in.sessions.all().size()},
            {"groups", in.groups.groups().size()},
            {"groups_running", running}};
+  if (injected) out["injected_faults"] = *injected;
   if (in.drain) out["draining"] = {{"since_ms", in.drain->since_ms()}, {"ends_in_ms", in.drain->ends_in_ms()}};
   return out;
 }

@@ -69,7 +69,8 @@ struct FabricInfo {
   std::string domain;
   std::string endpoint;  // "msg", "rdm", "loopback"
   std::string address;
-  std::string faults;  // the injected faults, empty in production
+  std::string faults;          // that are injected, empty in production
+  std::uint64_t injected = 0;  // how often so far
   std::size_t max_write_bytes = 0;
   std::size_t write_queue = 0;         // outstanding writes per peer before `again`
   std::size_t inject_bytes = 0;        // writes up to this size are copied by the provider

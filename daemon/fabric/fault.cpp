@@ -70,7 +70,8 @@ Result<PostState> FaultFabric::post_write(const Write& write) {
   if (auto checked = check_source(write, region->second); !checked) return fail(checked.error());
   if (held_.size() >= write_queue_) return PostState::again;
   ++writes_;
-  held_.add(write, polls_, random_);
+  note_fault(held_.add(write, polls_, random_));
+  note_fault(writes_ == config_.fail_nth || writes_ == config_.drop_after);
   if (writes_ == config_.fail_nth) {
     drop(write.peer, {Code::peer_lost, "write " + std::to_string(writes_) + " to " + name_of(write.peer) +
                                            " failed: EIO, injected by fail_nth"});
@@ -106,6 +107,7 @@ bool FaultFabric::send(const Write& write) {
     if (!state || *state == PostState::again) break;
     ++posted.copies;
   }
+  note_fault(posted.copies > 1);
   if (posted.copies > 0) {
     posted_[inner.context] = posted;
     ++peers_[write.peer].outstanding;
@@ -140,8 +142,11 @@ void FaultFabric::handle(Event event) {
     case Event::Kind::write_done:
     case Event::Kind::write_failed: end_copy(event); return;
     case Event::Kind::immediate:
-      if (chance(config_.dup)) late_.add(event, polls_, random_);
-      late_.add(std::move(event), polls_, random_);
+      if (chance(config_.dup)) {
+        note_fault(true);
+        late_.add(event, polls_, random_);
+      }
+      note_fault(late_.add(std::move(event), polls_, random_));
       return;
     case Event::Kind::peer_up:
       peers_.at(event.peer).up = true;
@@ -202,6 +207,7 @@ bool FaultFabric::arm() {
 FabricInfo FaultFabric::describe() const {
   FabricInfo info = inner_->describe();
   info.faults = config_.to_string();
+  info.injected = injected_;
   return info;
 }
 

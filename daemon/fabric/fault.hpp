@@ -51,6 +51,7 @@ class FaultFabric final : public Fabric {
   };
 
   bool chance(double share);
+  void note_fault(bool happened) { injected_ += happened ? 1U : 0U; }
   void release_writes();
   bool send(const Write& write);
   void release_immediates();
@@ -65,6 +66,7 @@ class FaultFabric final : public Fabric {
   std::mt19937_64 random_;
   std::uint64_t polls_ = 0;
   std::uint64_t writes_ = 0;
+  std::uint64_t injected_ = 0;  // held back, repeated, failed
   std::uint64_t next_context_ = 0;
   std::int64_t budget_ = 0;  // bytes that may leave now, when slowed
   std::size_t write_queue_;

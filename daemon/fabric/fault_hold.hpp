@@ -15,9 +15,11 @@ class FaultHold {
  public:
   FaultHold(std::uint64_t delay, std::uint64_t reorder) : delay_(delay), reorder_(reorder) {}
 
-  void add(T item, std::uint64_t now, std::mt19937_64& random) {
+  // Whether it is held back at all.
+  bool add(T item, std::uint64_t now, std::mt19937_64& random) {
     // Reordering needs company: an item waits up to as many polls as it may be overtaken by items.
     items_.push_back({std::move(item), now + random() % (delay_ + reorder_ + 1), 0});
+    return items_.back().due > now;
   }
 
   // For an item that was taken and could not go: it is first again.

@@ -92,7 +92,7 @@ void Coordinator::on_join(const mesh::HostId& from, const JoinMessage& join) {
                                                found->second.daemon.host.hex().substr(0, 8) + " and from host " +
                                                from.hex().substr(0, 8) + "; every process needs a rank of its own"});
   }
-  joined_.emplace(join.rank, Joined{daemon, join.params});
+  joined_.emplace(join.rank, Joined{daemon, join.params, join.proxies});
   // A difference is told at once: the ranks that are still missing may never come.
   if (const std::string difference = compare(join.rank); !difference.empty())
     return refuse({Code::mismatch, difference});
@@ -126,13 +126,14 @@ void Coordinator::on_wired(const mesh::HostId& from) {
   send_all([&] { return GroupMessage{key_, CommitMessage{}}; });
 }
 
-void Coordinator::on_lost(const mesh::HostId& host, const std::string& reason) {
-  if (finished() || !daemons_.contains(host)) return;
+void Coordinator::on_lost(const DaemonEntry& peer, const std::string& reason) {
+  const auto found = daemons_.find(peer.host);
+  if (finished() || found == daemons_.end() || found->second != peer) return;
   std::vector<std::uint32_t> ranks;
   for (const auto& [rank, joined] : joined_) {
-    if (joined.daemon.host == host) ranks.push_back(rank);
+    if (joined.daemon.host == peer.host) ranks.push_back(rank);
   }
-  daemons_.erase(host);
+  daemons_.erase(found);
   refuse({Code::peer_lost,
           "the daemon of ranks " + rank_list(ranks) + " was lost while the group was being made: " + reason});
 }
@@ -227,12 +228,14 @@ std::string Coordinator::compare_maps(std::uint32_t latest) const {
 // Domains are numbered by their lowest rank.
 void Coordinator::fix_map() {
   MapMessage map;
+  map.proxies = UINT32_MAX;
   std::map<mesh::HostId, std::uint16_t> domain_of;
   for (const auto& [rank, joined] : joined_) {
     const auto next = static_cast<std::uint16_t>(map.daemons.size());
     const auto [at, is_new] = domain_of.emplace(joined.daemon.host, next);
     if (is_new) map.daemons.push_back(joined.daemon);
     map.domain_of_rank.push_back(at->second);
+    map.proxies = std::min(map.proxies, joined.proxies);
   }
   std::uint32_t epoch = 0;
   if (const auto random = random_bytes(); random) std::memcpy(&epoch, random->data(), sizeof(epoch));

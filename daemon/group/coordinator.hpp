@@ -29,7 +29,7 @@ class Coordinator {
   void on_attaching(const mesh::HostId& from, const std::vector<std::uint32_t>& ranks);
   void on_wired(const mesh::HostId& from);
   // Before the commit that refuses the group for everybody; afterwards the participants see to it themselves.
-  void on_lost(const mesh::HostId& host, const std::string& reason);
+  void on_lost(const DaemonEntry& peer, const std::string& reason);
   void refuse(const Status& reason);
 
   // Refused: a rank that comes now is told the same reason.
@@ -50,6 +50,7 @@ class Coordinator {
   struct Joined {
     DaemonEntry daemon;
     ipc::GroupParams params;
+    std::uint32_t proxies;
   };
 
   [[nodiscard]] std::vector<std::uint32_t> not_joined() const;

@@ -77,7 +77,8 @@ std::optional<std::uint16_t> LocalGroup::domain_of_host(const mesh::HostId& host
 
 void LocalGroup::join(std::uint32_t rank, Client client, const ipc::GroupParams& params,
                       std::function<void(Result<Mapped>)> mapped) {
-  const JoinMessage message{rank, id_.secret, around_.endpoint, params};
+  const JoinMessage message{rank, id_.secret, around_.endpoint, params,
+                            static_cast<std::uint32_t>(around_.proxies.size())};
   if (state_ == State::ended) return mapped(fail(end_));
   if (state_ != State::joining || members_.contains(rank)) {
     mapped(fail(Code::invalid_argument, "rank " + std::to_string(rank) +
@@ -132,7 +133,7 @@ void LocalGroup::on_message(const mesh::HostId& from, GroupMessage message) {
   } else if (auto* call = std::get_if<RefusedCallMessage>(&message.body); call != nullptr && domain) {
     if (call->rank < params_.ranks && shape_->domain_of(call->rank) == *domain) note_refused(std::move(*call));
   } else if (auto* quiesced = std::get_if<QuiescedMessage>(&message.body); quiesced != nullptr && domain) {
-    if (rails_in_use_) around_.proxy->peer_quiesced(id_.key, *domain, std::move(quiesced->posted));
+    if (rails_in_use_) proxy().peer_quiesced(id_.key, *domain, std::move(quiesced->posted));
   }
 }
 
@@ -141,6 +142,7 @@ void LocalGroup::on_map(const MapMessage& map) {
   if (!fits(map)) return on_refused({Code::protocol, "the coordinator's map does not fit what was joined"});
   daemons_ = map.daemons;
   domain_ = *domain_of_host(around_.host);
+  proxy_index_ = id_.key[15] % map.proxies;
   has_left_.assign(params_.ranks, false);
   shape_ = std::make_shared<const ipc::GroupShape>(params_, ipc::GroupMap{map.epoch, map.domain_of_rank});
   domain_lost_.assign(daemons_.size(), false);
@@ -160,10 +162,12 @@ void LocalGroup::on_map(const MapMessage& map) {
   }
 }
 
-// Every rank has a domain, domains are dense and numbered by their lowest rank, our ranks are in ours.
+// Every rank has a domain, domains are dense and numbered by their lowest rank, our ranks are in ours; we have the
+// proxies.
 bool LocalGroup::fits(const MapMessage& map) const {
   const auto own = find_host(map.daemons, around_.host);
   if (!own || map.domain_of_rank.size() != params_.ranks) return false;
+  if (map.proxies == 0 || map.proxies > around_.proxies.size()) return false;
   std::uint16_t next = 0;
   for (std::uint32_t r = 0; r < params_.ranks; ++r) {
     const std::uint16_t domain = map.domain_of_rank[r];
@@ -278,7 +282,7 @@ void LocalGroup::everybody_attached() {
   }
   for (const DaemonEntry& daemon : daemons_) rails.host_of_domain.push_back(daemon.host.bytes);
   rails_in_use_ = true;
-  around_.proxy->open_group(std::move(rails));
+  proxy().open_group(std::move(rails));
 }
 
 Result<void> LocalGroup::make_words() {
@@ -320,7 +324,7 @@ void LocalGroup::rails_opened(Result<std::vector<WireOffer>> offers) {
 }
 
 void LocalGroup::on_wire(std::uint16_t domain, WireMessage wire) {
-  if (state_ == State::wiring) around_.proxy->connect_group(id_.key, domain, std::move(wire.offer));
+  if (state_ == State::wiring) proxy().connect_group(id_.key, domain, std::move(wire.offer));
 }
 
 void LocalGroup::rails_connected(std::uint16_t domain, Result<void> result) {

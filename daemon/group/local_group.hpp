@@ -53,8 +53,7 @@ struct GroupSurroundings {
   mesh::HostId host;
   std::string endpoint;  // of our mesh
   const log::Log* log = nullptr;
-  Proxy* proxy = nullptr;  // of this group
-  std::uint32_t proxy_index = 0;
+  std::vector<Proxy*> proxies;
   std::function<void(const DaemonEntry& to, GroupMessage message)> send;
   std::function<void(const DaemonEntry& peer, bool wanted)> retain;  // keep the mesh link while the group lives
   std::function<void(std::chrono::milliseconds, std::function<void()>)> after;  // one-shot timer
@@ -93,7 +92,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
 
   // --- from other daemons ---
   void on_message(const mesh::HostId& from, GroupMessage message);
-  void peer_lost(const mesh::HostId& host, const Status& reason);
+  void peer_lost(const DaemonEntry& peer, const Status& reason);
 
   // --- from the proxy ---
   void rails_opened(Result<std::vector<WireOffer>> offers);
@@ -114,6 +113,8 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   [[nodiscard]] const ipc::GroupShape* shape() const { return shape_.get(); }
   [[nodiscard]] const ipc::GroupSegment& segment() const { return segment_; }
   [[nodiscard]] std::uint16_t domain() const { return domain_; }
+  // Which proxy serves it: the same on all its hosts, known with the map.
+  [[nodiscard]] std::uint32_t proxy_index() const { return proxy_index_; }
   [[nodiscard]] const std::vector<std::uint32_t>& missing() const { return missing_; }
   [[nodiscard]] const std::vector<DaemonEntry>& daemons() const { return daemons_; }
   // The newest refused call of each rank that has not been made good since.
@@ -159,6 +160,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   }
   void take_up_early_ends();
   [[nodiscard]] bool fits(const MapMessage& map) const;
+  [[nodiscard]] Proxy& proxy() const { return *around_.proxies[proxy_index_]; }
   void hold_coordinator(bool wanted);
   void let_go_links();
   Result<void> map_rail(Member& member, std::uint32_t rank, std::optional<ArenaSegment> rail);
@@ -206,6 +208,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   std::vector<DaemonEntry> daemons_;  // by domain
   std::shared_ptr<const ipc::GroupShape> shape_;
   std::uint16_t domain_ = 0;
+  std::uint32_t proxy_index_ = 0;
   ipc::Segment words_;
   ipc::GroupSegment segment_;
   std::uint8_t generation_ = 0;

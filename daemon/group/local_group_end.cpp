@@ -240,16 +240,16 @@ void LocalGroup::rails_failed(std::uint16_t domain, std::uint16_t rank, const St
          ranks.empty() ? ipc::Poison::kNoRank : static_cast<std::uint16_t>(ranks.front()));
 }
 
-void LocalGroup::peer_lost(const mesh::HostId& host, const Status& reason) {
-  const auto domain = domain_of_host(host);
+void LocalGroup::peer_lost(const DaemonEntry& peer, const Status& reason) {
+  const auto domain = domain_of_host(peer.host);
   if (!domain) {
-    if (host == id_.host && state_ != State::running && state_ != State::ended) {
+    if (peer == DaemonEntry{id_.host, id_.endpoint} && state_ != State::running && state_ != State::ended) {
       finish(
           {Code::peer_lost, "the coordinator of the group was lost: " + reason.message() + "; make a new unique id"});
     }
     return;
   }
-  if (*domain == domain_ || domain_lost_[*domain]) return;
+  if (daemons_[*domain] != peer || domain_lost_[*domain]) return;
   domain_lost_[*domain] = true;
   if (state_ == State::running) {
     frozen_at_[*domain] = UINT64_MAX;  // no survivor there
@@ -320,7 +320,7 @@ void LocalGroup::close_rails_if_done() {
   if (!rails_in_use_ || rails_closing_) return;
   if (state_ != State::ended) return;
   rails_closing_ = true;
-  around_.proxy->close_group(id_.key, drain_rails_ ? CloseMode::drain : CloseMode::abandon);
+  proxy().close_group(id_.key, drain_rails_ ? CloseMode::drain : CloseMode::abandon);
 }
 
 void LocalGroup::rails_quiesced(std::uint16_t domain, std::vector<std::pair<std::uint16_t, std::uint64_t>> posted) {

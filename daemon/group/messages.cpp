@@ -30,6 +30,7 @@ void put(schema::MeshMessage::Builder out, const JoinMessage& m) {
   join.setSecret(bytes_of(m.secret));
   join.setEndpoint(m.endpoint);
   ipc::fill(join.initParams(), m.params);
+  join.setProxies(m.proxies);
 }
 void put(schema::MeshMessage::Builder out, const WithdrawMessage& m) {
   out.initWithdraw().setRank(m.rank);
@@ -59,6 +60,7 @@ void put(schema::MeshMessage::Builder out, const MapMessage& m) {
   }
   auto ranks = map.initDaemonOfRank(static_cast<capnp::uint>(m.domain_of_rank.size()));
   for (capnp::uint i = 0; i < ranks.size(); ++i) ranks.set(i, m.domain_of_rank[i]);
+  map.setProxies(m.proxies);
 }
 void put(schema::MeshMessage::Builder out, const WireMessage& m) {
   auto wire = out.initWire();
@@ -129,6 +131,7 @@ MapMessage get(schema::Map::Reader in) {
     KJ_REQUIRE(domain < out.daemons.size(), "domain beyond the daemons", domain);
     out.domain_of_rank.push_back(domain);
   }
+  out.proxies = in.getProxies();
   return out;
 }
 
@@ -155,7 +158,7 @@ void get(schema::MeshMessage::Reader in, GroupMessage& out) {
     case schema::MeshMessage::JOIN: {
       const auto join = in.getJoin();
       out.body = JoinMessage{join.getRank(), array_of<std::array<std::uint8_t, 16>>(join.getSecret(), "secret"),
-                             join.getEndpoint().cStr(), ipc::read(join.getParams())};
+                             join.getEndpoint().cStr(), ipc::read(join.getParams()), join.getProxies()};
       return;
     }
     case schema::MeshMessage::WITHDRAW: out.body = WithdrawMessage{in.getWithdraw().getRank()}; return;

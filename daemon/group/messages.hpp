@@ -22,6 +22,7 @@ struct JoinMessage {
   std::array<std::uint8_t, 16> secret{};
   std::string endpoint;  // of the sender's mesh
   ipc::GroupParams params;
+  std::uint32_t proxies = 1;  // of the sender
 };
 struct WithdrawMessage {
   std::uint32_t rank = 0;
@@ -37,12 +38,15 @@ struct AttachingMessage {
 };
 struct DaemonEntry {
   mesh::HostId host;
-  std::string endpoint;
+  std::string endpoint;  // of its mesh; a daemon that was started again is another one
+
+  bool operator==(const DaemonEntry&) const = default;
 };
 struct MapMessage {
   std::uint32_t epoch = 0;
   std::vector<DaemonEntry> daemons;  // index = domain
   std::vector<std::uint16_t> domain_of_rank;
+  std::uint32_t proxies = 1;  // as many as every daemon has
 };
 struct WireMessage {
   WireOffer offer;

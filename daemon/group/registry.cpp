@@ -113,8 +113,7 @@ Result<std::shared_ptr<LocalGroup>> GroupRegistry::open(const UniqueId& id, cons
   around.host = around_.host;
   around.endpoint = around_.endpoint;
   around.log = around_.log;
-  around.proxy_index = proxy_of(id.key);
-  around.proxy = around_.proxies[around.proxy_index];
+  around.proxies = around_.proxies;
   around.send = [this](const DaemonEntry& to, GroupMessage message) { send(to, std::move(message)); };
   around.retain = around_.retain;
   around.after = around_.after;
@@ -131,10 +130,6 @@ Result<std::shared_ptr<LocalGroup>> GroupRegistry::open(const UniqueId& id, cons
   return group;
 }
 
-std::uint32_t GroupRegistry::proxy_of(const GroupKey& key) const {
-  return static_cast<std::uint32_t>(key[15] % around_.proxies.size());
-}
-
 std::shared_ptr<LocalGroup> GroupRegistry::find(const GroupKey& key) const {
   const auto found = groups_.find(key);
   return found == groups_.end() ? nullptr : found->second;
@@ -147,7 +142,7 @@ void GroupRegistry::send(const DaemonEntry& to, GroupMessage message) {
     return;
   }
   if (const Status sent = around_.mesh_send(to, message); !sent.ok()) {
-    around_.post([this, host = to.host, sent] { on_peer_lost(host, sent); });
+    around_.post([this, to, sent] { on_peer_lost(to, sent); });
   }
 }
 
@@ -179,10 +174,10 @@ void GroupRegistry::on_message(const mesh::HostId& from, GroupMessage message) {
   if (const auto group = find(message.group)) group->on_message(from, std::move(message));
 }
 
-void GroupRegistry::on_peer_lost(const mesh::HostId& host, const Status& reason) {
-  for (auto& [key, coordinated] : coordinators_) coordinated.coordinator->on_lost(host, reason.message());
+void GroupRegistry::on_peer_lost(const DaemonEntry& peer, const Status& reason) {
+  for (auto& [key, coordinated] : coordinators_) coordinated.coordinator->on_lost(peer, reason.message());
   const auto groups = groups_;
-  for (const auto& [key, group] : groups) group->peer_lost(host, reason);
+  for (const auto& [key, group] : groups) group->peer_lost(peer, reason);
 }
 
 void GroupRegistry::end_all(const Status& reason) {

@@ -42,10 +42,9 @@ class GroupRegistry {
   Result<std::shared_ptr<LocalGroup>> open(const UniqueId& id, const ipc::GroupParams& params);
   [[nodiscard]] std::shared_ptr<LocalGroup> find(const GroupKey& key) const;
   [[nodiscard]] const std::map<GroupKey, std::shared_ptr<LocalGroup>>& groups() const { return groups_; }
-  [[nodiscard]] std::uint32_t proxy_of(const GroupKey& key) const;
 
   void on_message(const mesh::HostId& from, GroupMessage message);
-  void on_peer_lost(const mesh::HostId& host, const Status& reason);
+  void on_peer_lost(const DaemonEntry& peer, const Status& reason);
   void end_all(const Status& reason);
 
  private:

@@ -81,16 +81,26 @@ std::optional<Result<Frame>> Link::receive() {
   return frame;
 }
 
-std::optional<LinkEvent> Link::next_event() {
-  const auto event = monitor_.next();
-  if (!event) return std::nullopt;
-  LinkEvent result{LinkEvent::Kind::disconnected, event->value};
-  if (event->id == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
-    result.kind = LinkEvent::Kind::ready;
-  } else if (event->id != ZMQ_EVENT_DISCONNECTED) {
-    result.kind = LinkEvent::Kind::handshake_failed;
+void Link::read_events() {
+  while (const auto event = monitor_.next()) {
+    LinkEvent& added = events_.emplace_back(LinkEvent{LinkEvent::Kind::handshake_failed, event->value});
+    if (event->id == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) added.kind = LinkEvent::Kind::ready;
+    if (event->id == ZMQ_EVENT_DISCONNECTED) added.kind = LinkEvent::Kind::disconnected;
+    connected_ = added.kind == LinkEvent::Kind::ready;
   }
-  return result;
+}
+
+bool Link::connected() {
+  read_events();
+  return connected_;
+}
+
+std::optional<LinkEvent> Link::next_event() {
+  read_events();
+  if (events_.empty()) return std::nullopt;
+  const LinkEvent event = events_.front();
+  events_.pop_front();
+  return event;
 }
 
 }  // namespace railhead::mesh

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,8 @@ class Link {
   // Empty when nothing waits.
   std::optional<Result<Frame>> receive();
   std::optional<LinkEvent> next_event();
+  // As the latest event says, be it taken already or not.
+  [[nodiscard]] bool connected();
 
   State state = State::dialing;
   bool told_need = false;  // what the peer last heard of our need
@@ -56,8 +59,12 @@ class Link {
   std::uint64_t round_trip_us = 0;
 
  private:
+  void read_events();
+
   zmq::socket_t socket_;
   SocketMonitor monitor_;
+  std::deque<LinkEvent> events_;  // not taken yet
+  bool connected_ = false;
 };
 
 }  // namespace railhead::mesh

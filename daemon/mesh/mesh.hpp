@@ -1,9 +1,11 @@
 // Control messages between daemons: opaque, ordered per peer, over ZeroMQ. One thread per Mesh, no globals.
 //
 // A Mesh binds one ROUTER and dials one DEALER per peer; each direction has its own connection and a daemon that is
-// dialled dials back, so each side watches a connection of its own and both addresses are proven. A peer is its host
-// id; the endpoint only says where to find it. A link is kept while either side retains the other, and closes by a
-// handshake after its last message was read.
+// dialled dials back, so each side watches a connection of its own and both addresses are proven. A link is
+// kept while either side retains the other, and closes by a handshake after its last message was read.
+//
+// A host id has one peer at a time. Its endpoint tells a daemon from the one that was started in its place: whoever is
+// named at another endpoint replaces a peer that is not connected (any more), and cannot be reached beside one that is.
 //
 // Loss: a closed connection is reported at once, silence (ZMTP heartbeats and own pings, which also notice a stuck mesh
 // thread) within `timeout`. After a loss nothing is re-dialled until the next send or retain.
@@ -41,8 +43,8 @@ struct MeshConfig {
 };
 
 struct PeerAddress {
-  // An address rather than a name: ZeroMQ resolves names on the thread that serves all connections, so a slow resolver
-  // delays every peer. May be empty towards a peer that is up.
+  // As the peer calls itself. An address rather than a name: ZeroMQ resolves names on the thread that serves all
+  // connections, so a slow resolver delays every peer. May be empty towards a peer that is up.
   std::string endpoint;
   HostId host_id;
 };
@@ -58,11 +60,12 @@ struct PeerInfo {
 // skipped.
 struct MeshHandlers {
   std::function<void(const HostId& from, std::span<const std::byte> message)> on_message;
-  std::function<void(const HostId& peer)> on_peer_up;
-  // Once per peer that was up, and once per dial that failed. Code::ok: both sides had let go, never told to a side
-  // that retains (the other one may see the peer come up again when its retain was on the way). All messages to the
-  // peer that were still queued are lost with it.
-  std::function<void(const HostId& peer, const Status& reason)> on_peer_down;
+  std::function<void(const PeerAddress& peer)> on_peer_up;
+  // Once per peer that was up, and once per dial that failed or was not made. The endpoint matters: another daemon of
+  // that host may be up. Code::ok: both sides had let go, never told to a side that retains (the other one may see the
+  // peer come up again when its retain was on the way). All messages to the peer that were still queued are lost with
+  // it.
+  std::function<void(const PeerAddress& peer, const Status& reason)> on_peer_down;
   // Someone was turned away: wrong key, wrong version, identity taken. For the log; a daemon that dials tries again and
   // again.
   std::function<void(const Status& reason)> on_refused;

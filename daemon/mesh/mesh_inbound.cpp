@@ -103,7 +103,9 @@ void MeshLoop::on_hello(const std::string& route, const Frame& hello) {
   if (stopping_) return;  // no answer: a refusal would make the peer drop what it has not read yet
   if (const Status verdict = judge_hello(hello); !verdict.ok()) return refuse(route, verdict);
   Peer* peer = find(hello.from);
-  if (peer != nullptr && !peer->inbound.empty() && peer->inbound != route) {
+  const bool again = peer != nullptr && !peer->inbound.empty() && peer->inbound != route;
+  const bool cut = peer != nullptr && peer->link && peer->link->state == Link::State::up && !peer->link->connected();
+  if (again || cut) {
     lose(hello.from, {Code::peer_lost, "peer daemon " + hello.from.hex() + " at " + hello.text +
                                            " re-connected: it restarted or had lost its earlier link"});
   }
@@ -115,9 +117,7 @@ void MeshLoop::on_hello(const std::string& route, const Frame& hello) {
   peer->advertised = hello.text;
   peer->needs_us = hello.need;
   routes_[route] = hello.from;
-  Frame welcome = frame(FrameKind::welcome, hello.from);
-  welcome.text = endpoint_;
-  reply(route, welcome);
+  welcome(route, hello.from);
   mark_up(*peer);
 }
 
@@ -131,8 +131,8 @@ Status MeshLoop::judge_hello(const Frame& hello) {
                                 hello.from.hex() + ": give each its own host_id_file"};
   }
   if (const auto parsed = parse_endpoint(hello.text, "the peer's mesh.advertise"); !parsed) return parsed.error();
-  const Peer* peer = find(hello.from);
-  if (peer != nullptr && !peer->advertised.empty() && peer->advertised != hello.text) {
+  Peer* peer = find(hello.from);
+  if (peer != nullptr && !peer->advertised.empty() && peer->advertised != hello.text && still_connected(*peer)) {
     return {Code::mismatch, "host id " + hello.from.hex() + " is connected from " + peer->advertised +
                                 " already; a second daemon at " + hello.text +
                                 " claims it: give each its own host_id_file"};
@@ -146,6 +146,12 @@ void MeshLoop::refuse(const std::string& route, const Status& reason) {
   answer.text = reason.message();
   reply(route, answer);
   if (handlers_.on_refused) handlers_.on_refused(reason);
+}
+
+SendOutcome MeshLoop::welcome(const std::string& route, const HostId& peer) {
+  Frame answer = frame(FrameKind::welcome, peer);
+  answer.text = endpoint_;
+  return send_frame(*router_, route, answer, nullptr);
 }
 
 void MeshLoop::reply(const std::string& route, const Frame& answer) {

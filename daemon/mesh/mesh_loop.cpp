@@ -169,7 +169,7 @@ void MeshLoop::obey(Command& command) {
       outbox_->message_left(id, command.message.size());
     }
   }
-  if (!peer && handlers_.on_peer_down) handlers_.on_peer_down(id, peer.error());
+  if (!peer && handlers_.on_peer_down) handlers_.on_peer_down(command.peer, peer.error());
 }
 
 void MeshLoop::check_time() {
@@ -266,25 +266,45 @@ MeshLoop::Peer* MeshLoop::find(const HostId& id) {
 }
 
 Result<MeshLoop::Peer*> MeshLoop::find_or_add(const PeerAddress& address) {
-  if (Peer* known = find(address.host_id)) return known;
+  const HostId& id = address.host_id;
+  Peer* known = find(id);
+  if (known != nullptr && !known->is_at(address.endpoint)) {
+    const std::string there = "peer daemon " + id.hex() + " at " + known->address.endpoint;
+    if (still_connected(*known)) {
+      return fail(Code::peer_lost, there + " is connected: the one at " + address.endpoint +
+                                       " has ended, or needs a host_id_file of its own");
+    }
+    lose(id, {Code::peer_lost, there + " is not connected and gives way to the one at " + address.endpoint});
+    known = nullptr;
+  }
+  if (known != nullptr) return known;
   if (address.endpoint.empty()) {
-    return fail(Code::unavailable, "no link to peer daemon " + address.host_id.hex() + " and no endpoint to dial");
+    return fail(Code::unavailable, "no link to peer daemon " + id.hex() + " and no endpoint to dial");
   }
   if (peers_.size() >= config_.max_peers) {
     return fail(Code::limit_exceeded, "the mesh has " + std::to_string(peers_.size()) +
                                           " peers, its limit: " + address.endpoint + " is not added");
   }
-  Peer& peer = peers_[address.host_id];
+  Peer& peer = peers_[id];
   peer.address = address;
   changed_ = true;
   return &peer;
+}
+
+// Asked of the sockets: the end of a connection may wait there unread.
+bool MeshLoop::still_connected(Peer& peer) {
+  const bool dialled = peer.link && peer.link->state != Link::State::dialing;
+  if (dialled && !peer.link->connected()) return false;
+  // Said twice a welcome changes nothing, and a route whose connection has ended does not take it.
+  if (!peer.inbound.empty()) return welcome(peer.inbound, peer.address.host_id) != SendOutcome::gone;
+  return dialled;
 }
 
 void MeshLoop::mark_up(Peer& peer) {
   changed_ = true;
   if (std::exchange(peer.up, true)) return;
   publish();  // who is told may look
-  if (handlers_.on_peer_up) handlers_.on_peer_up(peer.address.host_id);
+  if (handlers_.on_peer_up) handlers_.on_peer_up(peer.address);
 }
 
 void MeshLoop::lose(const HostId& id, const Status& reason) {
@@ -293,7 +313,7 @@ void MeshLoop::lose(const HostId& id, const Status& reason) {
   if (!entry.mapped().inbound.empty()) routes_.erase(entry.mapped().inbound);
   publish();  // who is told may look
   for (const zmq::message_t& message : entry.mapped().pending) outbox_->message_left(entry.key(), message.size());
-  if (handlers_.on_peer_down && !stopping_) handlers_.on_peer_down(entry.key(), reason);
+  if (handlers_.on_peer_down && !stopping_) handlers_.on_peer_down(entry.mapped().address, reason);
 }
 
 Frame MeshLoop::frame(FrameKind kind, const HostId& to) const {

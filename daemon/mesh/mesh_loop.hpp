@@ -48,6 +48,10 @@ class MeshLoop {
     std::string inbound;  // route of its link to us; empty = none
     Clock::time_point inbound_heard;
     std::deque<zmq::message_t> pending;
+
+    [[nodiscard]] bool is_at(const std::string& endpoint) const {
+      return endpoint.empty() || endpoint == address.endpoint || endpoint == advertised;
+    }
   };
 
   // mesh_loop.cpp
@@ -68,6 +72,7 @@ class MeshLoop {
   void publish();
   Peer* find(const HostId& id);
   Result<Peer*> find_or_add(const PeerAddress& address);
+  [[nodiscard]] bool still_connected(Peer& peer);
   void mark_up(Peer& peer);
   void lose(const HostId& id, const Status& reason);
   [[nodiscard]] Frame frame(FrameKind kind, const HostId& to) const;
@@ -91,6 +96,7 @@ class MeshLoop {
   void on_hello(const std::string& route, const Frame& hello);
   [[nodiscard]] Status judge_hello(const Frame& hello);
   void refuse(const std::string& route, const Status& reason);
+  SendOutcome welcome(const std::string& route, const HostId& peer);
   void reply(const std::string& route, const Frame& answer);
 
   const MeshConfig config_;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,7 @@ struct PeerReport {
 };
 struct ProxyReport {
   std::string fabric;
+  std::optional<std::uint64_t> injected_faults;  // where fabric.fault asks for any
   std::vector<RingReport> rings;
   std::vector<PeerReport> peers;
 };

@@ -44,7 +44,10 @@ ProxyReport Engine::report() const {
   ProxyReport out;
   const fabric::FabricInfo info = fabric_->describe();
   out.fabric = info.provider + " " + info.endpoint + ", " + info.domain + ", " + info.address;
-  if (!info.faults.empty()) out.fabric += ", injected faults: " + info.faults;
+  if (!info.faults.empty()) {
+    out.fabric += ", injected faults: " + info.faults;
+    out.injected_faults = info.injected;
+  }
   for (const auto& group : groups_) {
     for (const Rail& rail : group->rails) add_rings(*group, rail, out.rings);
   }

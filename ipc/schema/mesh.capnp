@@ -30,6 +30,7 @@ struct Join {
   secret @1 :Data;
   params @2 :Control.GroupParams;
   endpoint @3 :Text;        # of the participant's mesh
+  proxies @4 :UInt32;       # that the participant has
 }
 
 struct Withdraw {
@@ -49,6 +50,7 @@ struct Map {
   epoch @0 :UInt32;
   daemons @1 :List(DaemonEntry);
   daemonOfRank @2 :List(UInt16);
+  proxies @3 :UInt32;       # of those that each daemon has, so many may serve the group
 }
 
 struct DaemonEntry {

@@ -68,26 +68,39 @@ TEST_P(Fabrics, StampedRounds) {
   });
 }
 
-// Each daemon gives a group to one of its proxies, all daemons to the one of the same number.
-TEST(SeveralProxies, GroupsSideBySide) {
-  ClusterOptions options;
-  options.hosts = 2;
-  options.proxies = 3;
-  Cluster cluster(options);
-  std::vector<std::future<void>> groups;
-  for (std::uint32_t g = 0; g < 8; ++g) {
-    groups.push_back(std::async(std::launch::async, [&cluster, g] {
+// Groups at once, each over the hosts of one of `shapes`.
+void run_side_by_side(Cluster& cluster, std::uint32_t groups, const std::vector<std::vector<std::uint16_t>>& shapes) {
+  std::vector<std::future<void>> running;
+  for (std::uint32_t g = 0; g < groups; ++g) {
+    running.push_back(std::async(std::launch::async, [&cluster, &hosts = shapes[g % shapes.size()], g] {
       StampedJob job;
-      job.ranks = 3;
+      job.ranks = static_cast<std::uint32_t>(hosts.size());
       job.job = g + 1;
       job.seed = seed(31) + g;
-      cluster.run({0, 1, 1}, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+      cluster.run(hosts, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
         const Group group(session, id, job.config(rank));
         StampedRank(group, rank, job).run(0, rounds(20, 1'000));
       });
     }));
   }
-  for (auto& group : groups) ASSERT_NO_THROW(group.get());
+  for (auto& group : running) EXPECT_NO_THROW(group.get());
+}
+
+TEST(SeveralProxies, GroupsSideBySide) {
+  ClusterOptions options;
+  options.hosts = 2;
+  options.proxies = {3};
+  Cluster cluster(options);
+  run_side_by_side(cluster, 8, {{0, 1, 1}});
+}
+
+// The same two hosts then use one proxy in one group and another in the next.
+TEST(SeveralProxies, HostsWithUnequalNumbers) {
+  ClusterOptions options;
+  options.hosts = 3;
+  options.proxies = {1, 2, 3};
+  Cluster cluster(options);
+  run_side_by_side(cluster, 12, {{0, 1, 1}, {1, 2, 2}, {2, 0, 1}});
 }
 
 INSTANTIATE_TEST_SUITE_P(Wires, Fabrics,

@@ -1,5 +1,6 @@
 // A daemon killed, or told to stop: every call says so within a second, and the same process works on with a new one.
 #include "tests/fault/world.hpp"
+#include "tests/support/faults.hpp"
 
 namespace railhead::test {
 namespace {
@@ -70,6 +71,82 @@ TEST(DaemonKilled, ItsPeersRanksAreToldWhoIsLost) {
   // The host that lives makes a group of its own.
   world.make_group({0, 1});
   world.expect_good({0, 1}, "round n=3");
+}
+
+// A host whose daemon keeps its identity, so that what others remember of the earlier one is in the new one's way.
+struct Restarting {
+  World& world;
+  std::uint32_t host;
+  std::vector<std::string> same_host = {"--host_id_file", world.path("host_id")};
+
+  void start(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> flags = same_host;
+    flags.insert(flags.end(), more.begin(), more.end());
+    world.start_host(host, flags);
+  }
+  void restart(const std::vector<std::string>& more = {}) const {
+    kill_daemon(world, host);
+    start(more);
+  }
+};
+
+// The group of everybody, one rank per host and number, has lost the daemon of `restarted`, and its ranks do not close
+// it. New ones serve, with the id of each host.
+void expect_served_again(World& world, std::uint32_t restarted) {
+  std::vector<std::size_t> members = world.everybody();
+  for (const std::size_t r : members) {
+    if (r % world.hosts() != restarted) {
+      EXPECT_EQ(world.rank(r).ask("round").status, "peer_lost");
+      continue;
+    }
+    ASSERT_EQ(world.rank(r).ask("close_session").status, "ok");
+    ASSERT_EQ(world.rank(r).ask("open").status, "ok");
+  }
+  for (std::uint32_t first = 0; first < world.hosts(); ++first) {
+    world.make_group(members);
+    world.expect_good(members, "round n=3");
+    std::rotate(members.begin(), members.begin() + 1, members.end());
+  }
+  for (std::uint32_t h = 0; h < world.hosts(); ++h) {
+    EXPECT_EQ(world.host(h).snapshot("status")["groups_running"], world.hosts());
+  }
+}
+
+TEST(DaemonKilled, StartedAgainItServesItsRanksAndTheOtherHost) {
+  World world(1);
+  const Restarting host{world, 1};
+  host.start();
+  world.populate({0, 1, 0, 1});
+  world.expect_good(world.everybody(), "round n=2");
+  host.restart();
+  expect_served_again(world, 1);
+}
+
+TEST(DaemonKilled, StartedAgainAtTheSameAddressItServes) {
+  World world(1);
+  const Restarting host{world, 1};
+  host.start();
+  const std::string mesh = world.host(1).snapshot("status")["mesh"];
+  world.populate({0, 1, 0, 1});
+  world.expect_good(world.everybody(), "round n=2");
+  host.restart({"--mesh.bind", mesh});
+  ASSERT_EQ(world.host(1).snapshot("status")["mesh"], mesh);
+  expect_served_again(world, 1);
+}
+
+TEST(DaemonKilled, StartedAgainAndAgainItServesThreeHostsUnderFaults) {
+  World world(1, {"--fabric.fault", all_faults(53)});
+  const Restarting host{world, 1};
+  host.start();
+  world.start_host(2);
+  world.populate({0, 1, 2});
+  world.expect_good(world.everybody(), "round n=2");
+  host.restart();
+  // The second does not live long enough to be known everywhere.
+  world.add_rank(1).send("join id=" + world.rank(0).ask("id").text + " ranks=2 rank=0");
+  host.restart();
+  world.forget_rank(3);
+  expect_served_again(world, 1);
 }
 
 TEST(DaemonKilled, WhileAGroupIsMade) {

@@ -1,5 +1,6 @@
 #include "tests/support/cluster.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -8,10 +9,11 @@
 #include <thread>
 
 #include "daemon/fabric/loopback.hpp"
+#include "tests/support/operator.hpp"
 
 namespace railhead::test {
 
-Cluster::Cluster(const ClusterOptions& options) {
+Cluster::Cluster(const ClusterOptions& options) : under_faults_(!options.fault.empty()) {
   char name[] = "/tmp/railhead-test-XXXXXX";
   if (::mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
   directory_ = name;
@@ -25,7 +27,7 @@ Cluster::Cluster(const ClusterOptions& options) {
     epd.config.fabric.endpoint = options.endpoint;
     epd.config.fabric.bind = options.provider == "loopback" ? "" : "127.0.0.1";
     epd.config.fabric.fault = options.fault;
-    epd.config.proxy.threads = options.proxies;
+    epd.config.proxy.threads = options.proxies[std::min<std::size_t>(h, options.proxies.size() - 1)];
     // Silence says little on a machine that runs many tests at once; a closed connection still ends a peer at once.
     epd.config.mesh.timeout_ms = 30'000;
     epd.config.log.level = std::getenv("RAILHEAD_TEST_LOG") != nullptr ? std::getenv("RAILHEAD_TEST_LOG") : "error";
@@ -40,6 +42,9 @@ Cluster::Cluster(const ClusterOptions& options) {
 }
 
 Cluster::~Cluster() {
+  for (std::size_t h = 0; under_faults_ && h < daemons_.size(); ++h) {
+    if (daemons_[h] != nullptr) expect_faults(sockets_[h]);
+  }
   daemons_.clear();
   std::error_code ignored;
   std::filesystem::remove_all(directory_, ignored);

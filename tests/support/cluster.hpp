@@ -16,8 +16,8 @@ struct ClusterOptions {
   std::uint32_t hosts = 1;
   std::string provider = "tcp";
   std::string endpoint = "msg";
-  std::string fault{};  // fabric.fault of every daemon
-  std::int64_t proxies = 1;
+  std::string fault{};                            // fabric.fault of every daemon
+  std::vector<std::int64_t> proxies = {1};        // by host; the last is that of all further ones, too
   std::function<void(config::Config&)> adjust{};  // further settings
 };
 
@@ -25,6 +25,7 @@ class Cluster {
  public:
   // Throws std::runtime_error when a daemon does not start.
   explicit Cluster(const ClusterOptions& options);
+  // Fails the test when it asked for faults and a daemon injected none.
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -42,6 +43,7 @@ class Cluster {
 
  private:
   std::string directory_;
+  bool under_faults_;
   std::vector<std::string> sockets_;
   std::vector<std::unique_ptr<daemon::Daemon>> daemons_;
 };

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -16,26 +17,12 @@
 #include "ipc/deadline.hpp"
 #include "ipc/fd.hpp"
 #include "tests/support/lane.hpp"
-#include "tools/epctl/admin_call.hpp"
 
 namespace railhead::test {
 namespace {
 
 // Here, so that every program that starts daemons or ranks does.
 [[maybe_unused]] const bool kReportsAreRead = read_sanitizer_reports();
-
-epctl::Options options_for(const std::string& socket) {
-  epctl::Options options;
-  options.socket = socket;
-  options.timeout_s = 10;
-  return options;
-}
-
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(*result);
-}
 
 std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& then) {
   first.insert(first.end(), then.begin(), then.end());
@@ -82,7 +69,8 @@ Folder::~Folder() {
 }
 
 Epd::Epd(std::string socket, const std::vector<std::string>& flags, const std::vector<std::string>& inside)
-    : socket_(std::move(socket)) {
+    : socket_(std::move(socket)),
+      under_faults_(std::find(flags.begin(), flags.end(), "--fabric.fault") != flags.end()) {
   const ipc::UniqueFd notified = notify_socket(socket_ + ".ready");
   std::vector<std::string> words =
       joined(inside, {EPD_PROGRAM, "--config", "none", "--socket", socket_, "--mesh.bind", "tcp://127.0.0.1:0",
@@ -96,6 +84,7 @@ Epd::Epd(std::string socket, const std::vector<std::string>& flags, const std::v
 }
 
 Epd::~Epd() {
+  if (under_faults_ && alive()) expect_faults(socket_);
   // A sanitizer looks at the deaths of its last ranks and at its own end, too; the second signal is for a drain.
   for (int i = 0; kSanitized && i < 2 && !process_->wait(Milliseconds(0)); ++i) {
     process_->signal(SIGTERM);
@@ -112,19 +101,15 @@ std::string Epd::log() const {
 }
 
 Json Epd::snapshot(const std::string& what) const {
-  return value_or_throw(epctl::snapshot(options_for(socket_), what));
+  return test::snapshot(socket_, what);
 }
 
 void Epd::evict(const std::string& group, std::int32_t rank, const std::string& reason) const {
-  if (auto done = epctl::evict(options_for(socket_), {0, group, rank, reason}); !done) {
-    throw std::runtime_error(done.error().to_string());
-  }
+  test::evict(socket_, {0, group, rank, reason});
 }
 
 void Epd::evict_session(std::uint32_t session, const std::string& reason) const {
-  if (auto done = epctl::evict(options_for(socket_), {session, "", -1, reason}); !done) {
-    throw std::runtime_error(done.error().to_string());
-  }
+  test::evict(socket_, {session, "", -1, reason});
 }
 
 std::size_t Epd::fds() const {

@@ -5,16 +5,14 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/support/child_process.hpp"
+#include "tests/support/operator.hpp"
 #include "tests/support/sanitizer_reports.hpp"
 
 namespace railhead::test {
-
-using Json = nlohmann::ordered_json;
 
 // A temporary folder, removed with its owner.
 class Folder {
@@ -35,7 +33,7 @@ class Epd {
   // `inside`: words before the program's own, as "unshare --pid --fork".
   explicit Epd(std::string socket, const std::vector<std::string>& flags = {},
                const std::vector<std::string>& inside = {});
-  // A daemon that has crashed fails the test, with its log.
+  // A daemon that has crashed fails the test, with its log; so does one that ignored fabric.fault.
   ~Epd();
   Epd(const Epd&) = delete;
   Epd& operator=(const Epd&) = delete;
@@ -54,6 +52,7 @@ class Epd {
 
  private:
   std::string socket_;
+  bool under_faults_;
   std::unique_ptr<ChildProcess> process_;
 };
 

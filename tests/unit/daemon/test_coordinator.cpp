@@ -30,8 +30,8 @@ class CoordinatorTest : public testing::Test {
     mesh::HostId to;
     GroupMessage message;
   };
-  void join(std::uint8_t from, std::uint32_t rank, const ipc::GroupParams& p) {
-    coordinator_.on_join(host(from), {rank, secret_, "tcp://h" + std::to_string(from), p});
+  void join(std::uint8_t from, std::uint32_t rank, const ipc::GroupParams& p, std::uint32_t proxies = 1) {
+    coordinator_.on_join(host(from), {rank, secret_, "tcp://h" + std::to_string(from), p, proxies});
   }
   template <class M>
   std::vector<std::pair<std::uint8_t, M>> sent() const {
@@ -180,12 +180,22 @@ TEST_F(CoordinatorTest, AWithdrawnRankMayJoinAgainFromElsewhere) {
   EXPECT_EQ(maps[0].first, 2);
 }
 
+TEST_F(CoordinatorTest, TheHostWithTheFewestProxiesSaysHowManyServeTheGroup) {
+  join(1, 0, params(3), 4);
+  join(2, 1, params(3), 2);
+  join(3, 2, params(3), 3);
+  const auto maps = sent<MapMessage>();
+  ASSERT_EQ(maps.size(), 3U);
+  for (const auto& [to, map] : maps) EXPECT_EQ(map.proxies, 2U);
+}
+
 TEST_F(CoordinatorTest, ALossBeforeTheCommitRefusesForEverybodyLeft) {
   join(1, 0, params(2));
   join(2, 1, params(2));
-  coordinator_.on_lost(host(7), "unknown host");
+  coordinator_.on_lost({host(7), "tcp://h7"}, "unknown host");
+  coordinator_.on_lost({host(2), "tcp://h1"}, "an earlier daemon of that host");
   EXPECT_FALSE(coordinator_.finished());
-  coordinator_.on_lost(host(2), "no heartbeat");
+  coordinator_.on_lost({host(2), "tcp://h2"}, "no heartbeat");
   const auto refused = sent<RefusedMessage>();
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_EQ(refused[0].first, 1);

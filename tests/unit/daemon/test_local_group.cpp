@@ -120,7 +120,7 @@ class LocalGroupTest : public testing::Test {
     around.host = host(1);
     around.endpoint = "here";
     around.log = &log_;
-    around.proxy = &proxy_;
+    around.proxies = {&proxy_};
     around.send = [this](const DaemonEntry&, GroupMessage message) { sent_.push_back(std::move(message)); };
     around.retain = [](const DaemonEntry&, bool) {};
     around.after = [this](std::chrono::milliseconds, std::function<void()> task) {
@@ -158,8 +158,26 @@ TEST_F(LocalGroupTest, AMapThatDoesNotFitIsRefusedAndForgotten) {
   EXPECT_EQ(group_->end().code(), Code::protocol);
   say(2, LeftMessage{1, 0, "closed the group"});
   say(2, FrozenMessage{{Code::aborted, "aborted"}, 1, 0});
-  group_->peer_lost(host(2), {Code::peer_lost, "cut"});
+  group_->peer_lost({host(2), "there"}, {Code::peer_lost, "cut"});
   EXPECT_TRUE(group_->daemons().empty());
+}
+
+TEST_F(LocalGroupTest, AMapForMoreProxiesThanThereAreDoesNotFit) {
+  join({0, 1});
+  MapMessage wrong = map();
+  wrong.proxies = 2;
+  say(1, wrong);
+  EXPECT_EQ(group_->end().code(), Code::protocol);
+}
+
+TEST_F(LocalGroupTest, TheLossOfAnEarlierDaemonOfAHostIsNotThatOfTheOneThatCameAfterIt) {
+  join({0, 1});
+  say(1, map());
+  group_->peer_lost({host(2), "where it was before"}, {Code::peer_lost, "cut"});
+  EXPECT_EQ(group_->state(), LocalGroup::State::attaching);
+  group_->peer_lost({host(2), "there"}, {Code::peer_lost, "cut"});
+  EXPECT_EQ(group_->state(), LocalGroup::State::ended);
+  EXPECT_EQ(group_->end().code(), Code::peer_lost);
 }
 
 TEST_F(LocalGroupTest, AForgedCountOfCompletedOperationsEndsTheGroupAtOnce) {

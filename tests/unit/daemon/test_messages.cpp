@@ -23,7 +23,7 @@ mesh::HostId host(std::uint8_t n) {
 }
 
 TEST(Messages, Join) {
-  JoinMessage join{3, {}, "tcp://10.1.2.3:4", {}};
+  JoinMessage join{3, {}, "tcp://10.1.2.3:4", {}, 5};
   join.secret.fill(9);
   join.params.ranks = 7;
   join.params.experts = 3;
@@ -37,7 +37,7 @@ TEST(Messages, Join) {
 }
 
 TEST(Messages, MapWithItsDaemons) {
-  const auto got = back(MapMessage{77, {{host(1), "a"}, {host(2), "b"}}, {0, 1, 1, 0}});
+  const auto got = back(MapMessage{77, {{host(1), "a"}, {host(2), "b"}}, {0, 1, 1, 0}, 3});
   EXPECT_EQ(got.epoch, 77U);
   ASSERT_EQ(got.daemons.size(), 2U);
   EXPECT_EQ(got.daemons[1].host, host(2));

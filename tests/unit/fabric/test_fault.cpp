@@ -53,6 +53,14 @@ TEST_F(Fault, ReordersWritesOfTheSender) {
   for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(numbers[i], i);
 }
 
+TEST_F(Fault, CountsWhatItDid) {
+  start("seed=1,delay=16", "seed=1,dup=0.5");
+  for (std::uint32_t i = 0; i < 64; ++i) ASSERT_TRUE(post_number(i));
+  ASSERT_TRUE(poll_until({a_.get(), b_.get()}, [&] { return b_->immediates.size() > 64 && a_->done.size() == 64; }));
+  EXPECT_GT(a_->fabric->describe().injected, 32U);
+  EXPECT_GT(b_->fabric->describe().injected, 0U);
+}
+
 TEST_F(Fault, HoldsAWriteBackWhole) {
   start("seed=1,delay=200");
   a_->memory[0] = std::byte{0x5A};

@@ -85,9 +85,9 @@ class MeshNode {
       if (on_text) on_text(from, text);
       log.note([&] { log.messages.emplace_back(from, text); });
     };
-    handlers.on_peer_up = [this](const HostId& peer) { log.note([&] { ++log.ups[peer]; }); };
-    handlers.on_peer_down = [this](const HostId& peer, const Status& reason) {
-      log.note([&] { log.downs.emplace_back(peer, reason); });
+    handlers.on_peer_up = [this](const PeerAddress& peer) { log.note([&] { ++log.ups[peer.host_id]; }); };
+    handlers.on_peer_down = [this](const PeerAddress& peer, const Status& reason) {
+      log.note([&] { log.downs.emplace_back(peer.host_id, reason); });
     };
     handlers.on_refused = [this](const Status& reason) { log.note([&] { log.refused.push_back(reason); }); };
     auto started = Mesh::start(std::move(config), std::move(handlers));

@@ -1,5 +1,6 @@
 // A daemon's mesh alone in a process that a test can kill or stop: echoes each message to its sender.
-// Usage: mesh_peer HEARTBEAT_MS TIMEOUT_MS [BIND]. Prints "ENDPOINT HOSTID", ends when its standard input does.
+// Usage: mesh_peer HEARTBEAT_MS TIMEOUT_MS [BIND [HOSTID]]. Prints "ENDPOINT HOSTID", ends when its standard input
+// does.
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
   config.heartbeat = std::chrono::milliseconds(std::atoi(argv[1]));
   config.timeout = std::chrono::milliseconds(std::atoi(argv[2]));
   if (argc > 3) config.bind = argv[3];
+  if (argc > 4) config.host_id = parse_host_id(argv[4]).value();
 
   std::atomic<Mesh*> mesh = nullptr;
   MeshHandlers handlers;

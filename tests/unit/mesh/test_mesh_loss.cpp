@@ -85,6 +85,65 @@ TEST(MeshLoss, RestartAtTheSameEndpointWithANewIdWorksAndTheOldIdIsNamed) {
   EXPECT_NE(node.log.all_downs().back().second.message().find(second.address.host_id.hex()), std::string::npos);
 }
 
+// Long enough that nothing below can come of a time-out.
+MeshConfig patient() {
+  MeshConfig config;
+  config.timeout = std::chrono::minutes(10);
+  return config;
+}
+
+// A daemon that was killed, and is being dialled where it was.
+PeerAddress killed_and_dialled(MeshNode& node) {
+  PeerProcess first({"250", "600000"});
+  greet(node, first);
+  first.kill();
+  EXPECT_TRUE(node.log.wait_down(first.address.host_id));
+  EXPECT_TRUE(node.send(first.address, "too late").ok());
+  return first.address;
+}
+
+void expect_gave_way(MeshNode& node, const PeerAddress& earlier) {
+  ASSERT_TRUE(node.log.wait([&] { return node.log.downs.size() >= 2; }));
+  const Status reason = node.log.all_downs()[1].second;
+  EXPECT_EQ(reason.code(), Code::peer_lost);
+  EXPECT_NE(reason.message().find("at " + earlier.endpoint), std::string::npos) << reason.message();
+}
+
+TEST(MeshLoss, RestartedElsewhereAndNamedItIsReachedThoughItsOldPlaceIsBeingDialled) {
+  MeshNode node(patient());
+  const PeerAddress earlier = killed_and_dialled(node);
+  PeerProcess second({"250", "600000", "tcp://127.0.0.1:0", earlier.host_id.hex()});
+  greet(node, second);
+  expect_gave_way(node, earlier);
+  // Who still names the old place is told, and the daemon that is there does not suffer.
+  ASSERT_TRUE(node.send(earlier, "stale").ok());
+  ASSERT_TRUE(node.log.wait([&] { return node.log.downs.size() >= 3; }));
+  EXPECT_NE(node.log.all_downs()[2].second.message().find("at " + second.address.endpoint + " is connected"),
+            std::string::npos)
+      << node.log.all_downs()[2].second.message();
+  greet(node, second);
+  EXPECT_EQ(node.log.all_downs().size(), 3U);
+}
+
+TEST(MeshLoss, RestartedElsewhereItsCallIsTakenThoughItsOldPlaceIsBeingDialled) {
+  MeshNode node(patient());
+  const PeerAddress earlier = killed_and_dialled(node);
+  MeshConfig config = patient();
+  config.host_id = earlier.host_id;
+  MeshNode second(config);
+  ASSERT_TRUE(second.mesh->retain(node.address()).ok());
+  expect_gave_way(node, earlier);
+  ASSERT_TRUE(node.send(second.address(), "welcome back").ok());
+  ASSERT_TRUE(second.log.wait_messages(1));
+}
+
+TEST(MeshLoss, RestartedAtTheSameEndpointItIsReached) {
+  MeshNode node(patient());
+  const PeerAddress earlier = killed_and_dialled(node);
+  PeerProcess second({"250", "600000", earlier.endpoint, earlier.host_id.hex()});
+  greet(node, second);
+}
+
 TEST(MeshLoss, SecondDaemonWithTheSameIdIsRefused) {
   MeshConfig config = quick();
   config.host_id = random_host_id().value();
@@ -182,6 +241,21 @@ TEST(MeshLoss, GarbageEndsThePeerButNotTheDaemon) {
   MeshNode other;
   ASSERT_TRUE(other.send(node.address(), "fine").ok());
   EXPECT_TRUE(node.log.wait_messages(1));
+}
+
+// It called and ended before it could be dialled back, so that no connection of ours tells.
+TEST(MeshLoss, RestartedAgainBeforeItWasDialledBackItIsWelcome) {
+  MeshNode node(patient());
+  const HostId id = random_host_id().value();
+  for (const char* const endpoint : {"tcp://127.0.0.1:9", "tcp://127.0.0.1:10", "tcp://127.0.0.1:11"}) {
+    RawDealer raw(node);
+    raw.hello.from = id;
+    raw.hello.need = true;
+    raw.hello.text = endpoint;
+    raw.say({encode_frame(raw.hello)});
+    const Frame answer = raw.answer();
+    EXPECT_EQ(answer.kind, FrameKind::welcome) << answer.text;
+  }
 }
 
 TEST(MeshLoss, PeerThatCannotBeDialledBackIsLost) {
