@@ -1,5 +1,6 @@
 #include "daemon/daemon.hpp"
 
+#include <kj/common.h>
 #include <systemd/sd-daemon.h>
 
 #include <csignal>
@@ -45,7 +46,7 @@ class Epd final : public Daemon {
       post([](ControlThread& control) { control.stop(true); });
       control_.join();
     }
-    // Threads that post to the mailbox end before it does.
+    // Threads that post to the mailbox end before it does; without a control thread there are proxies still.
     mesh_.reset();
     proxies_.clear();
   }
@@ -236,6 +237,8 @@ void Epd::control_main(std::promise<Status>& ready) {
                        started_};
     for (const auto& proxy : proxies_) parts.proxies.push_back(proxy.get());
     ControlThread control(std::move(parts), io);
+    // They use the memory of the groups, which goes with the control thread: peers may write until the last moment.
+    KJ_DEFER(proxies_.clear());
     thread_ = &control;
     control.run([&] {
       told = true;
