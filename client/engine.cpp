@@ -33,7 +33,8 @@ Engine::Engine(GroupContext& group, EngineHooks hooks)
                                         std::max(1U, std::thread::hardware_concurrency()))),
       no_memory_(Code::out_of_memory, "rank " + std::to_string(group.rank) +
                                           " found no memory for its bookkeeping in the middle of an operation, and the "
-                                          "group cannot go on") {
+                                          "group cannot go on"),
+      closed_(Code::aborted, "rank " + std::to_string(group.rank) + " closed the group while this call waited") {
   in_flight_.reserve(group.shape.params().depth);
 }
 
@@ -364,6 +365,7 @@ void Engine::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    end_locked(std::move(closed_));
     progress_wanted_.notify_all();
   }
   nudge();

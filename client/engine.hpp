@@ -74,7 +74,7 @@ class Engine {
     const std::lock_guard lock(mutex_);
     return f();
   }
-  // Stops stepping for good: the group is being closed.
+  // Stops stepping for good: the group is being closed. Whoever still waits is told so.
   void stop();
 
  private:
@@ -101,7 +101,8 @@ class Engine {
   GroupContext& group_;
   EngineHooks hooks_;
   ipc::WaitPolicy policy_;
-  Status no_memory_;  // made while there was some
+  Status no_memory_;  // made while there was some, as the next
+  Status closed_;
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<Op>> in_flight_;  // room for all is made at the start; oldest first

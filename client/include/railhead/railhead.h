@@ -172,8 +172,9 @@ RH_API rh_status rh_group_status(rh_group* group);
  * from now on, elsewhere within milliseconds. Of several ranks that abort at once each host's ranks hear of one. Any
  * thread may call it, also while others wait in the group's operations. The group stays to be closed. */
 RH_API rh_status rh_group_abort(rh_group* group, const char* reason);
-/* Not collective. Frees handles, events and arena memory of the group; what is in flight is dropped. The others can
- * complete what this rank took part in, then the group ends for them with RH_RANK_LOST. NULL is allowed. */
+/* Not collective. Frees handles, events and arena memory of the group; what is in flight is dropped, and a call of
+ * another thread that waits in the group returns RH_ABORTED. The others can complete what this rank took part in, then
+ * the group ends for them with RH_RANK_LOST. NULL is allowed. */
 RH_API rh_status rh_group_close(rh_group* group);
 
 /* ---- arena memory ---- */
