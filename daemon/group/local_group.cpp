@@ -22,8 +22,7 @@ std::optional<std::uint16_t> find_host(const std::vector<DaemonEntry>& daemons, 
 
 // A refused call's sentence, as it is kept and passed on.
 void shorten(std::string& reason) {
-  constexpr std::size_t kMost = 400;
-  reason.resize(std::min(reason.size(), kMost));
+  reason.resize(std::min(reason.size(), LocalGroup::kMostReason));
 }
 
 std::uint64_t whole_pages(std::uint64_t bytes) {
@@ -133,7 +132,11 @@ void LocalGroup::on_message(const mesh::HostId& from, GroupMessage message) {
   } else if (auto* call = std::get_if<RefusedCallMessage>(&message.body); call != nullptr && domain) {
     if (call->rank < params_.ranks && shape_->domain_of(call->rank) == *domain) note_refused(std::move(*call));
   } else if (auto* quiesced = std::get_if<QuiescedMessage>(&message.body); quiesced != nullptr && domain) {
-    if (rails_in_use_) proxy().peer_quiesced(id_.key, *domain, std::move(quiesced->posted));
+    if (rails_in_use_) {
+      proxy().peer_quiesced(id_.key, *domain, std::move(quiesced->posted));
+    } else if (state_ != State::ended) {
+      early_quiesced_[*domain] = std::move(quiesced->posted);
+    }
   }
 }
 
@@ -283,6 +286,9 @@ void LocalGroup::everybody_attached() {
   for (const DaemonEntry& daemon : daemons_) rails.host_of_domain.push_back(daemon.host.bytes);
   rails_in_use_ = true;
   proxy().open_group(std::move(rails));
+  for (auto& [domain, posted] : std::exchange(early_quiesced_, {})) {
+    proxy().peer_quiesced(id_.key, domain, std::move(posted));
+  }
 }
 
 Result<void> LocalGroup::make_words() {

@@ -64,6 +64,9 @@ struct GroupSurroundings {
 class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
  public:
   enum class State : std::uint8_t { joining, attaching, wiring, running, ended };
+  // Bytes of a client's sentence that are kept, logged and passed on: with what is said after it, it fits into the
+  // poison's text.
+  static constexpr std::size_t kMostReason = 400;
 
   LocalGroup(UniqueId id, ipc::GroupParams params, GroupSurroundings around);
   ~LocalGroup();
@@ -214,6 +217,9 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   std::uint8_t generation_ = 0;
 
   std::map<mesh::HostId, WireMessage> early_wires_;  // arrived before our rails were open
+  // The same, from a daemon whose group is over already: it says this once, and without it the path to it never
+  // settles.
+  std::map<std::uint16_t, std::vector<std::pair<std::uint16_t, std::uint64_t>>> early_quiesced_;
   std::vector<bool> connected_;
   // Said by daemons whose commit came before ours.
   std::vector<std::pair<std::uint16_t, std::variant<FrozenMessage, LeftMessage>>> early_ends_;

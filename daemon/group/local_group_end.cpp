@@ -175,7 +175,7 @@ void LocalGroup::abort(std::uint32_t rank, const Status& reason) {
   if (left_ && reason.code() == Code::rank_lost) {
     return harden({Code::rank_lost, left_text()}, static_cast<std::uint16_t>(left_->rank));
   }
-  harden(reason, static_cast<std::uint16_t>(rank));
+  harden({reason.code(), reason.message().substr(0, kMostReason)}, static_cast<std::uint16_t>(rank));
 }
 
 void LocalGroup::harden(const Status& reason, std::uint16_t rank) {

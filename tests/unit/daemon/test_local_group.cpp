@@ -27,10 +27,14 @@ mesh::HostId host(std::uint8_t n) {
 // Takes everything, does nothing.
 class IdleProxy final : public Proxy {
  public:
+  std::vector<std::uint16_t> quiesced;  // domains
   void open_group(GroupRails) override {}
   void connect_group(const GroupKey&, std::uint16_t, WireOffer) override {}
   void close_group(const GroupKey&, CloseMode) override {}
-  void peer_quiesced(const GroupKey&, std::uint16_t, std::vector<std::pair<std::uint16_t, std::uint64_t>>) override {}
+  void peer_quiesced(const GroupKey&, std::uint16_t domain,
+                     std::vector<std::pair<std::uint16_t, std::uint64_t>>) override {
+    quiesced.push_back(domain);
+  }
   void peer_lost(const HostId&, const Status&) override {}
   [[nodiscard]] int bell() const override { return -1; }
   [[nodiscard]] std::string fabric_address() const override { return {}; }
@@ -113,6 +117,7 @@ class LocalGroupTest : public testing::Test {
   ipc::GroupSegment words_;
   std::vector<ipc::Segment> rails_;
   std::vector<GroupMessage> sent_;
+  IdleProxy proxy_;
 
  private:
   GroupSurroundings surroundings() {
@@ -132,7 +137,6 @@ class LocalGroupTest : public testing::Test {
   }
 
   log::Log log_ = *log::Log::make({"error", "stderr"});
-  IdleProxy proxy_;
   std::vector<std::function<void()>> timers_;
 };
 
@@ -216,6 +220,24 @@ TEST_F(LocalGroupTest, APathToRanksThatLeftMayFail) {
   say(2, LeftMessage{1, 5, "closed the group"});
   group_->rails_failed(1, ipc::Poison::kNoRank, {Code::peer_lost, "cut"});
   EXPECT_EQ(group_->state(), LocalGroup::State::running);
+}
+
+// The other daemon gave up while the ranks of this one were still attaching. It says so once.
+TEST_F(LocalGroupTest, WhatADaemonPostedIsKnownAlthoughItSaidSoBeforeOurRailsWereOpen) {
+  join({0, 1});
+  say(1, map());
+  say(2, QuiescedMessage{{{3, 7}}});
+  EXPECT_TRUE(proxy_.quiesced.empty());
+  attach(0);
+  EXPECT_EQ(proxy_.quiesced, std::vector<std::uint16_t>{1});
+}
+
+TEST_F(LocalGroupTest, AReasonOfAnyLengthIsCut) {
+  run({0, 0});
+  group_->abort(1, {Code::aborted, std::string(1 << 20, 'x')});
+  ASSERT_EQ(group_->state(), LocalGroup::State::ended);
+  EXPECT_LT(group_->end().message().size(), ipc::kPoisonText);
+  EXPECT_THAT(words_.poison_text(), HasSubstr("last operation complete")) << "the end of the sentence is there, too";
 }
 
 TEST_F(LocalGroupTest, WhatARankWritesIntoThePoisonWordDoesNotHideTheEnd) {
