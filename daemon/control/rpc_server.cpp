@@ -14,6 +14,13 @@ namespace {
 // A connection that has not said by then what it wants is closed: it holds descriptors.
 constexpr auto kSayBy = 10 * kj::SECONDS;
 
+// Labels are for people: no more of them is kept, logged and shown.
+constexpr std::size_t kMostLabel = 256;
+
+std::string label(capnp::Text::Reader text) {
+  return std::string(text.cStr()).substr(0, kMostLabel);
+}
+
 class DaemonServer final : public schema::Daemon::Server {
  public:
   DaemonServer(ControlPlane& plane, Credentials who, std::function<void()> hang_up)
@@ -90,8 +97,8 @@ class DaemonServer final : public schema::Daemon::Server {
     if (!*matches)
       return fail(Code::permission, "the pidfd is of another process than the one that connected (" +
                                         ClientProcess{who_.pid}.name() + ")");
-    auto session = plane_.sessions->open({who_.pid, client.getPid()}, who_.uid, client.getJob().cStr(),
-                                         client.getBuild().cStr(), std::move(pidfd));
+    auto session = plane_.sessions->open({who_.pid, client.getPid()}, who_.uid, label(client.getJob()),
+                                         label(client.getBuild()), std::move(pidfd));
     if (!session) return fail(session.error());
     session_ = *session;
     known_ = true;

@@ -79,6 +79,14 @@ TEST_F(HostileBytes, AConnectionThatAsksAndNeverReadsIsClosed) {
       eventually([&] { return world_.host(0).log().find("bytes of answers wait to be read") != std::string::npos; }));
 }
 
+// A label is kept and logged with every line of its session.
+TEST_F(HostileBytes, ALabelOfAMegabyteIsCut) {
+  const std::size_t before = world_.host(0).log().size();
+  auto link = DaemonLink::connect({socket(), std::string(1 << 20, 'x')});
+  ASSERT_TRUE(link) << link.error().message();
+  EXPECT_LT(world_.host(0).log().size() - before, 4096U);
+}
+
 // It holds a descriptor of the daemon, which others may need.
 TEST_F(HostileBytes, AConnectionThatSaysNothingIsClosed) {
   const ipc::UniqueFd fd = connect_to(socket());
