@@ -118,7 +118,8 @@ void ControlThread::after(std::chrono::milliseconds delay, std::function<void()>
 }
 
 kj::Promise<void> ControlThread::accept_loop() {
-  return listener_->acceptAuthenticated()
+  // evalNow: where a client waits already, the call itself throws, and the loop would be over.
+  return kj::evalNow([this] { return listener_->acceptAuthenticated(); })
       .then([this](kj::AuthenticatedStream accepted) {
         auto closing = kj::newPromiseAndFulfiller<void>();
         const auto close = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(closing.fulfiller));
@@ -136,7 +137,8 @@ kj::Promise<void> ControlThread::accept_loop() {
         tasks_.add(gone.attach(kj::mv(connection)));
       })
       .catch_([this](kj::Exception&& e) {
-        parts_.log->warning(std::string("a client could not be accepted: ") + e.getDescription().cStr());
+        const std::string reason = e.getDescription().cStr();
+        if (not_accepted_.note(reason)) parts_.log->warning("a client could not be accepted: " + reason);
         return io_.provider->getTimer().afterDelay(10 * kj::MILLISECONDS);
       })
       // While draining, too: newcomers and operators get an answer.

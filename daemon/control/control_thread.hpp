@@ -75,6 +75,7 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<GroupRegistry> groups_;
   TurnedAway turned_away_;
+  TurnedAway not_accepted_;                      // of our own clients
   std::map<mesh::HostId, std::string> mesh_up_;  // the endpoints of the daemons that are connected
   ControlPlane plane_;
   kj::Own<kj::PromiseFulfiller<void>> done_;

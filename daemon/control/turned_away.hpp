@@ -1,4 +1,4 @@
-// Callers that the mesh has turned away: a rank that never comes may be behind one of them. One thread.
+// Callers that were turned away, by the mesh above all: a rank that never comes may be behind one of them. One thread.
 #pragma once
 
 #include <chrono>

@@ -3,6 +3,7 @@
 #include <capnp/rpc.capnp.h>
 #include <capnp/serialize.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -85,6 +86,29 @@ TEST_F(HostileBytes, ALabelOfAMegabyteIsCut) {
   auto link = DaemonLink::connect({socket(), std::string(1 << 20, 'x')});
   ASSERT_TRUE(link) << link.error().message();
   EXPECT_LT(world_.host(0).log().size() - before, 4096U);
+}
+
+// It is tried again and again until there is one; once is enough to say.
+TEST_F(HostileBytes, WithoutDescriptorsClientsWaitAndItIsSaidOnce) {
+  rlimit usual{};
+  ASSERT_EQ(::prlimit(world_.host(0).process().pid(), RLIMIT_NOFILE, nullptr, &usual), 0);
+  const rlimit none{1, usual.rlim_max};
+  ASSERT_EQ(::prlimit(world_.host(0).process().pid(), RLIMIT_NOFILE, &none, nullptr), 0);
+  const ipc::UniqueFd waiting = connect_to(socket());
+  const auto said = [&] {
+    std::size_t lines = 0;
+    const std::string log = world_.host(0).log();
+    for (auto at = log.find("could not be accepted"); at != std::string::npos;
+         at = log.find("could not be accepted", at + 1))
+      ++lines;
+    return lines;
+  };
+  EXPECT_TRUE(eventually([&] { return said() > 0; }));
+  ::poll(nullptr, 0, 300);  // thirty tries
+  ASSERT_EQ(::prlimit(world_.host(0).process().pid(), RLIMIT_NOFILE, &usual, nullptr), 0);
+  EXPECT_EQ(said(), 1U);
+  auto link = DaemonLink::connect({socket(), "after"});
+  EXPECT_TRUE(link) << link.error().message();
 }
 
 // It holds a descriptor of the daemon, which others may need.
