@@ -237,12 +237,13 @@ void ControlThread::watch_slow() {
   const auto limit = static_cast<std::uint64_t>(parts_.config->slow_after_s) * 1000;
   for (const auto& [key, group] : groups_->groups()) {
     for (const WaitView& wait : waits_of(*group)) {
-      if (wait.op == 0 || wait.since_ms < limit || !slow_said_.emplace(key, wait.rank, wait.op).second) continue;
+      if (wait.op == 0 || wait.since_ms < limit) continue;
+      if (std::exchange(slow_said_[{key, wait.rank}], wait.op) == wait.op) continue;
       const std::string name = short_name(key);
       parts_.log->warning(sentence(wait), {.group = name, .rank = wait.rank, .op = wait.op});
     }
   }
-  std::erase_if(slow_said_, [&](const auto& said) { return groups_->find(std::get<0>(said)) == nullptr; });
+  std::erase_if(slow_said_, [&](const auto& said) { return groups_->find(said.first.first) == nullptr; });
   after(kSlowLook, [this] { watch_slow(); });
 }
 

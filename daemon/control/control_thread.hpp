@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -85,7 +84,7 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   std::optional<Drain> drain_;
   std::vector<std::string> troubles_;
   std::chrono::steady_clock::time_point last_session_;
-  std::set<std::tuple<GroupKey, std::uint32_t, std::uint64_t>> slow_said_;
+  std::map<std::pair<GroupKey, std::uint32_t>, std::uint64_t> slow_said_;  // by group and rank: the newest operation
   // Last, so that it ends first: connections that are still open call back into everything above when they go.
   kj::TaskSet tasks_;
 };
