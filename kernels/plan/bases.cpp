@@ -6,7 +6,7 @@
 namespace railhead::kernels {
 namespace {
 
-constexpr uint64_t kMaxRows = std::numeric_limits<uint32_t>::max();
+constexpr uint64_t kMaxRows = std::numeric_limits<int32_t>::max();  // callers get counts and offsets as int32
 
 // base[s][i] = counts of column i over the sources before s; the last row and sum hold the totals. Sources outermost,
 // so that both sides are walked in memory order. Rows before an overflow are right; the caller checks `sum`.

@@ -13,7 +13,7 @@ namespace railhead::kernels {
 // Both classes are computed per domain from the slices of all sources (slices[s] in the layout of SliceShape for this
 // domain, s = 0..R-1). The slices may lie in memory that others write: every word is read once, and no value in it can
 // make the computation read or write out of bounds. They are reusable without allocation; one thread computes, then any
-// number may read. On failure (limit_exceeded: a receiver would get more than 2^32 - 1 rows) the content is
+// number may read. On failure (limit_exceeded: a receiver would get more than 2^31 - 1 rows) the content is
 // unspecified.
 
 // Layout `rank`: one row per (token, receiving rank), ordered by (source rank, token).

@@ -214,8 +214,9 @@ typedef struct rh_dispatch_args {
   size_t out_rows; /* rows that fit at `out` */
 } rh_dispatch_args;
 
-/* What this rank received. Everything but rows at args.out belongs to the handle and lives until its release; of a
- * cached dispatch until the next cached one of that handle completes. */
+/* What this rank received, at most 2^31 - 1 rows with padding (RH_LIMIT_EXCEEDED). Everything but rows at args.out
+ * belongs to the handle and lives until its release; what a cached dispatch gave, only until the next cached dispatch
+ * of the handle completes, which two in flight may do before either event is waited for. */
 typedef struct rh_dispatch_result {
   size_t size;
   void* rows;         /* [row_count, hidden] of args.type, dense */
@@ -230,7 +231,8 @@ typedef struct rh_dispatch_result {
   const float* local_weights;    /* layout rank: [row_count, the group's topk]; else NULL */
   const void* side;              /* [row_count, side_bytes] dense, or NULL */
   const int32_t* expert_counts;  /* [local_experts] rows without padding */
-  const int32_t* expert_offsets; /* [local_experts + 1] prefix offsets with padding (layout rank: of the counts) */
+  const int32_t* expert_offsets; /* [local_experts + 1] prefix offsets with padding (layout rank: of the counts, which
+                                    may sum up to more than int32 holds: then expert_offsets64 alone is right) */
   const int64_t* expert_offsets64;
 } rh_dispatch_result;
 
