@@ -226,6 +226,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   bool holds_coordinator_ = false;
   bool holds_links_ = false;
   bool looking_for_quiet_ = false;
+  bool looking_for_drained_ = false;
   bool ranks_have_words_ = false;
   bool rails_open_ = false;
   bool rails_in_use_ = false;  // the proxy has our mappings

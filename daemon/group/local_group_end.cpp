@@ -154,8 +154,12 @@ void LocalGroup::end_when_drained() {
     return !entry.second.present || segment_.completed(shape_->local_of(entry.first)) >= left_->completed;
   });
   if (!drained) {
+    if (std::exchange(looking_for_drained_, true)) return;
     around_.after(kDrainLook, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->end_when_drained();
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      self->looking_for_drained_ = false;
+      self->end_when_drained();
     });
     return;
   }

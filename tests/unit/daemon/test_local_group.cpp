@@ -118,6 +118,7 @@ class LocalGroupTest : public testing::Test {
   std::vector<ipc::Segment> rails_;
   std::vector<GroupMessage> sent_;
   IdleProxy proxy_;
+  std::vector<std::function<void()>> timers_;
 
  private:
   GroupSurroundings surroundings() {
@@ -137,7 +138,6 @@ class LocalGroupTest : public testing::Test {
   }
 
   log::Log log_ = *log::Log::make({"error", "stderr"});
-  std::vector<std::function<void()>> timers_;
 };
 
 TEST_F(LocalGroupTest, ARankThatLeavesBetweenOperationsEndsTheGroupWhenTheOthersHaveFinished) {
@@ -150,6 +150,22 @@ TEST_F(LocalGroupTest, ARankThatLeavesBetweenOperationsEndsTheGroupWhenTheOthers
   pass_time();
   EXPECT_EQ(group_->state(), LocalGroup::State::ended);
   EXPECT_THAT(group_->end().message(), HasSubstr("rank 1 left the group after op 5"));
+}
+
+// It may be stopped for hours.
+TEST_F(LocalGroupTest, ARankThatHasNotFinishedIsLookedAtByOneTimerHoweverManyLeft) {
+  run({0, 0, 0, 0});
+  set_progress(0, 5, 4);
+  for (std::uint32_t rank = 1; rank < 4; ++rank) set_progress(rank, 5, 5);
+  for (std::uint32_t rank = 1; rank < 4; ++rank) group_->leave(rank);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(group_->state(), LocalGroup::State::running);
+    EXPECT_EQ(timers_.size(), 1U);
+    pass_time();
+  }
+  set_progress(0, 5, 5);
+  pass_time();
+  EXPECT_EQ(group_->state(), LocalGroup::State::ended);
 }
 
 // The daemons that such a map names have no say.
