@@ -1,6 +1,7 @@
 // epd: command line, log, signals; the rest is the daemon library.
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <thread>
 
@@ -24,7 +25,7 @@ void take_back_signals() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   take_back_signals();
   const auto line = railhead::config::parse_command_line(argc, argv, std::string(railhead::ipc::build_string()));
   if (line.action == railhead::config::Action::done) {
@@ -56,4 +57,7 @@ int main(int argc, char** argv) {
   log->info("stopped");
   std::fflush(nullptr);
   std::_Exit(0);
+} catch (const std::exception& error) {  // no memory or no thread at the start
+  std::fprintf(stderr, "epd: %s\n", error.what());
+  return 1;
 }
