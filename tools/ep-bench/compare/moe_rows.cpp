@@ -35,7 +35,7 @@ constexpr Setup kSetups[] = {
     {{1, 2, 512, RH_LAYOUT_RANK, 2, 7}, {{{"node2_rank_t512", {"dedup", nullptr}}, kNone}}},
     {{1, 4, 512, RH_LAYOUT_EXPERT, 1, 3}, {{{"node_expert_t512", {"expert", nullptr}}, kNone}}},
     {{2, 4, 512, RH_LAYOUT_RANK, 1, 3, NetKind::namespaces}, {{{"two_nodes_t512", {"dedup", nullptr}}, kNone}}},
-    {{2, 1, 512, RH_LAYOUT_RANK, 2, 5, NetKind::namespaces}, {{{"two_nodes1_t512", {"dedup", nullptr}}, kNone}}},
+    {{2, 1, 512, RH_LAYOUT_RANK, 3, 15, NetKind::namespaces}, {{{"two_nodes1_t512", {"dedup", nullptr}}, kNone}}},
 };
 
 // Samples of one mode beside those of the product in the same pair.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kMegabytes = 96;  // of one stream; a sample is the median of kStreams, in turns with the peer's
 constexpr std::uint32_t kStreams = 3;
-constexpr std::uint32_t kRings = 4;      // of rank 0: dispatch and combine, 2 channels each
+constexpr std::uint32_t kRings = 2;      // of rank 0: dispatch and combine, with the default of one channel
 constexpr std::uint32_t kInFlight = 32;  // slots on both sides: 4 MB of the library's usual size
 
 Workload wire_workload() {
@@ -22,7 +22,7 @@ Workload wire_workload() {
   work.hidden = 1024;
   work.experts = 2;
   work.top_k = 1;
-  work.channels = 2;
+  work.channels = 1;
   work.ring_slots = kInFlight / kRings;
   return work;
 }
