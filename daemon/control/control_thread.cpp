@@ -270,7 +270,7 @@ void ControlThread::stop(bool at_once) {
   make_room(at_once);
   ::sd_notify(0, "STOPPING=1");
   parts_.log->info("stopping; " + still_open(*sessions_, *groups_) + ", for at most " +
-                   std::to_string(drain_->ends_in_ms()) + " ms");
+                   std::to_string(at_once ? 0 : parts_.config->drain_s) + " s");
   watch_stop();
 }
 
