@@ -59,6 +59,7 @@ Result<void> Group::set_up(const JoinResult& joined, const rh_group_config& conf
 
   std::vector<SegmentOffer> offers;
   if (context_->shape.domains() > 1) {
+    if (auto few = ipc::check_rings(context_->shape, config.rank); !few) return few;
     const ipc::RailSegmentLayout layout(context_->shape, config.rank);
     auto rail = ipc::Segment::create("railhead-rail", layout.bytes());
     if (!rail) return fail(rail.error());

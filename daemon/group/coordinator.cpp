@@ -190,19 +190,23 @@ void Coordinator::announce_missing() {
 }
 
 // Names the field, and the ranks behind each of its values.
+// With one earlier rank: those that joined before agree with each other, or the group would have ended.
 std::string Coordinator::compare(std::uint32_t latest) const {
+  const auto earlier = std::find_if(joined_.begin(), joined_.end(), [&](const auto& j) { return j.first != latest; });
+  if (earlier == joined_.end()) return {};
+  const ipc::GroupParams& mine = joined_.at(latest).params;
+  const ipc::GroupParams& theirs = earlier->second.params;
   for (const Field& field : fields()) {
-    const std::string values = differing(field.value);
-    if (!values.empty()) return std::string("group parameter ") + field.name + " differs between ranks: " + values;
+    if (field.value(mine) == field.value(theirs)) continue;
+    return std::string("group parameter ") + field.name + " differs between ranks: " + differing(field.value);
   }
-  return compare_maps(latest);
+  return compare_maps(mine, theirs);
 }
 
-// "16 on ranks 0 and 1; 32 on rank 5", or nothing where all have the same.
+// "16 on ranks 0 and 1; 32 on rank 5"
 std::string Coordinator::differing(const ValueOf& value) const {
   std::map<std::string, std::vector<std::uint32_t>> ranks_by_value;
   for (const auto& [rank, joined] : joined_) ranks_by_value[value(joined.params)].push_back(rank);
-  if (ranks_by_value.size() < 2) return {};
   std::string text;
   for (const auto& [of_ranks, ranks] : ranks_by_value) {
     text += (text.empty() ? "" : "; ") + of_ranks + " on " + named_ranks(ranks);
@@ -210,14 +214,10 @@ std::string Coordinator::differing(const ValueOf& value) const {
   return text;
 }
 
-// Maps are long, so each is compared once: those that joined earlier agree, or the group would have ended.
-std::string Coordinator::compare_maps(std::uint32_t latest) const {
-  const ipc::GroupParams& params = joined_.at(latest).params;
-  const auto earlier = std::find_if(joined_.begin(), joined_.end(), [&](const auto& j) { return j.first != latest; });
-  if (earlier == joined_.end()) return {};
-  const auto expert = first_difference(params, earlier->second.params);
+std::string Coordinator::compare_maps(const ipc::GroupParams& mine, const ipc::GroupParams& theirs) const {
+  const auto expert = first_difference(mine, theirs);
   if (!expert) return {};
-  const std::uint32_t by_default = ipc::default_expert_rank(params.experts, params.ranks)[*expert];
+  const std::uint32_t by_default = ipc::default_expert_rank(mine.experts, mine.ranks)[*expert];
   return "group parameter expert_to_rank differs between ranks: expert_to_rank[" + std::to_string(*expert) +
          "]: " + differing([&](const ipc::GroupParams& p) {
            return p.expert_rank.empty() ? std::to_string(by_default) + " (default)"

@@ -60,7 +60,7 @@ class Coordinator {
   // Empty when all that have joined agree; `latest` is the one that joined last.
   [[nodiscard]] std::string compare(std::uint32_t latest) const;
   [[nodiscard]] std::string differing(const ValueOf& value) const;
-  [[nodiscard]] std::string compare_maps(std::uint32_t latest) const;
+  [[nodiscard]] std::string compare_maps(const ipc::GroupParams& mine, const ipc::GroupParams& theirs) const;
   void fix_map();
   void send_all(const std::function<GroupMessage()>& message);
 

@@ -24,7 +24,8 @@ RailWordsLayout::RailWordsLayout(const GroupShape& shape, std::uint32_t rank) {
   // Room for every slot and credit of every ring and all headers in flight, so that a full ring is the exception.
   const std::uint32_t per_ring = 2 * shape.params().ring_slots;
   const std::uint32_t headers = (shape.domains() - 1) * (shape.params().depth + 1);
-  submit_capacity_ = std::bit_ceil(std::max(64U, rings.tx_count() * per_ring + headers));
+  const std::uint64_t all = std::uint64_t{rings.tx_count()} * per_ring + headers;
+  submit_capacity_ = std::bit_ceil(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(all, 64, kMaxRingCapacity)));
   std::uint64_t at = 0;
   const auto place = [&at](std::uint64_t bytes) {
     const std::uint64_t here = at;

@@ -1,6 +1,7 @@
 #include "ipc/layout/rings.hpp"
 
 #include <algorithm>
+#include <string>
 
 namespace railhead::ipc {
 
@@ -41,6 +42,15 @@ RailRings::Target RailRings::target_of_tx(const GroupShape& shape, std::uint32_t
   });
   const auto index = static_cast<std::uint32_t>(found - list.begin());
   return {end.peer, dispatch ? other.rx_dispatch(index) : other.rx_combine(index)};
+}
+
+Result<void> check_rings(const GroupShape& shape, std::uint32_t rank) {
+  const std::uint32_t rings = RailRings(shape, rank).tx_count();
+  if (rings <= kMaxRings) return {};
+  return fail(Code::limit_exceeded, "rank " + std::to_string(rank) + " would have " + std::to_string(rings) +
+                                        " rings to the other " + std::to_string(shape.domains() - 1) +
+                                        " hosts, the most is " + std::to_string(kMaxRings) +
+                                        ": use fewer channels than " + std::to_string(shape.params().channels));
 }
 
 RailSegmentLayout::RailSegmentLayout(const GroupShape& shape, std::uint32_t rank)

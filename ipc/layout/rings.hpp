@@ -60,6 +60,11 @@ class RailRings {
   std::vector<RingEnd> as_forwarder_;
 };
 
+// A request to the daemon names a ring in 16 bits (RailRequest).
+inline constexpr std::uint32_t kMaxRings = 1U << 16;
+// limit_exceeded when the rank would have more, on very many hosts with many channels.
+Result<void> check_rings(const GroupShape& shape, std::uint32_t rank);
+
 // Bytes and offsets of a rank's rail segment: tx slots, rx slots, header slots to send from.
 class RailSegmentLayout {
  public:

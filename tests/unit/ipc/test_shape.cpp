@@ -1,6 +1,11 @@
 // What follows from the shape of a group alone.
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <string>
+
+#include "ipc/layout/rail_words.hpp"
+#include "ipc/layout/rings.hpp"
 #include "ipc/layout/shape.hpp"
 #include "ipc/wire.hpp"
 
@@ -32,6 +37,18 @@ TEST(GroupShape, FewerSlotsWhereMoreRingsShareAHost) {
 TEST(GroupShape, SlotsThatWereAskedForStay) {
   EXPECT_EQ(shape_of({0, 1}, 1, 1).params().ring_slots, 1U);
   EXPECT_EQ(shape_of({0, 1}, 1, 256).params().ring_slots, 256U);
+}
+
+TEST(GroupShape, MoreRingsThanARequestCanNameAreALimit) {
+  std::vector<std::uint16_t> hosts(514);
+  std::iota(hosts.begin(), hosts.end(), 0);
+  EXPECT_FALSE(check_rings(shape_of(hosts, 64), 3));  // 513 others, 64 channels, two directions
+  const std::string said = check_rings(shape_of(hosts, 64), 3).error().message();
+  EXPECT_NE(said.find("rank 3 would have 65664 rings to the other 513 hosts"), std::string::npos) << said;
+  EXPECT_TRUE(check_rings(shape_of(hosts, 63), 3));
+  EXPECT_TRUE(check_rings(shape_of({0}), 0));
+  // With the largest number of slots there is a ring of requests still; that it is full is for both sides to bear.
+  EXPECT_EQ(RailWordsLayout(shape_of(hosts, 63, 256), 3).submit_capacity(), kMaxRingCapacity);
 }
 
 GroupShape chunks_of(std::uint32_t bytes) {
