@@ -23,6 +23,8 @@ struct AtExit {
   F call;
   ~AtExit() { call(); }
 };
+template <class F>
+AtExit(F) -> AtExit<F>;  // not every compiler deduces it for an aggregate
 
 }  // namespace
 

@@ -36,7 +36,8 @@ void expect_faults(const std::string& socket) try {
   constexpr std::uint64_t kEnough = 100;
   std::uint64_t writes = 0;
   std::uint64_t immediates = 0;
-  for (const Json& rail : snapshot(socket, "peers")["rails"]) {
+  const Json peers = snapshot(socket, "peers");
+  for (const Json& rail : peers["rails"]) {
     writes += rail["tx_writes"].get<std::uint64_t>();
     immediates += rail["rx_immediates"].get<std::uint64_t>();
   }
