@@ -90,7 +90,8 @@ TEST_F(HostileBytes, ALabelOfAMegabyteIsCut) {
 
 // It is tried again and again until there is one; once is enough to say.
 TEST_F(HostileBytes, WithoutDescriptorsClientsWaitAndItIsSaidOnce) {
-  if (kAddressSanitizer) GTEST_SKIP() << "UBSan looks at memory through a pipe, for which there is no descriptor either";
+  if (kAddressSanitizer)
+    GTEST_SKIP() << "UBSan looks at memory through a pipe, for which there is no descriptor either";
   rlimit usual{};
   ASSERT_EQ(::prlimit(world_.host(0).process().pid(), RLIMIT_NOFILE, nullptr, &usual), 0);
   const rlimit none{1, usual.rlim_max};
