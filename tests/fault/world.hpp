@@ -7,20 +7,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/support/lane.hpp"
 #include "tests/support/processes.hpp"
 
 namespace railhead::test {
-
-// Long forms of the tests.
-inline bool soak() {
-  return std::getenv("RAILHEAD_SOAK") != nullptr;
-}
 
 class World {
  public:
