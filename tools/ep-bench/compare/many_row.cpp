@@ -14,7 +14,7 @@
 namespace railhead::bench {
 namespace {
 
-constexpr int kWireRuns = 3;  // of a pair: one run differs from the next by a fifth
+constexpr int kWireRuns = 7;  // of a pair: one run differs from the next by a fifth
 
 // Nanoseconds that a bare loop of writes takes for as many bytes, in runs as long as a round.
 Result<double> wire_ns(const Workload& work, double bytes) {
@@ -31,7 +31,7 @@ Result<double> wire_ns(const Workload& work, double bytes) {
 Status measure_pairs(const CompareRun& run, PairedSamples& samples) {
   ProductShape shape;
   shape.net = NetKind::loopback;  // as the bare loop
-  shape.rounds = 5;
+  shape.rounds = 9;
   auto few = Product::start(shape);
   if (!few) return few.error();
   shape.nodes = 3;
