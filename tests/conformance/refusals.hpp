@@ -57,6 +57,13 @@ inline rh_group_config small_config(std::uint32_t ranks, std::uint32_t rank) {
   return config;
 }
 
+// Hosts of ranks that are dealt out in turns.
+inline std::vector<std::uint16_t> in_turns(std::uint32_t ranks, std::uint32_t hosts) {
+  std::vector<std::uint16_t> out;
+  for (std::uint32_t r = 0; r < ranks; ++r) out.push_back(static_cast<std::uint16_t>(r % hosts));
+  return out;
+}
+
 // One rank's buffers and good arguments: row t of every rank is filled with t + 1, all go to experts 0 and 2.
 struct SmallCall {
   std::vector<float> x, y;

@@ -28,11 +28,7 @@ constexpr std::uint32_t kCombine = 2;
 
 class Stats : public testing::TestWithParam<std::uint32_t> {
  protected:
-  static std::vector<std::uint16_t> hosts() {
-    std::vector<std::uint16_t> out;
-    for (std::uint32_t r = 0; r < kRanks; ++r) out.push_back(static_cast<std::uint16_t>(r % GetParam()));
-    return out;
-  }
+  static std::vector<std::uint16_t> hosts() { return in_turns(kRanks, GetParam()); }
   Cluster cluster_{{.hosts = GetParam()}};
 };
 
