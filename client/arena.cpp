@@ -28,8 +28,6 @@ const char* kind_name(ipc::SegmentKind kind) {
 
 }  // namespace
 
-Arena::Arena(Announce announce) : announce_(std::move(announce)) {}
-
 Result<void> Arena::reserve(ipc::SegmentKind kind, std::uint64_t bytes) {
   if (auto good = check_size(bytes); !good) return good;
   const std::lock_guard lock(mutex_);

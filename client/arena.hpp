@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "ipc/layout/align.hpp"
@@ -35,7 +36,7 @@ class Arena {
   // Tells the daemon about a new segment; called before any memory of it is handed out.
   using Announce = std::function<Result<void>(ipc::SegmentKind kind, std::uint8_t id, const ipc::Segment& segment)>;
 
-  explicit Arena(Announce announce);
+  explicit Arena(Announce announce) : announce_(std::move(announce)) {}
 
   // Makes a segment of at least this size now. out_of_memory names needed and free.
   Result<void> reserve(ipc::SegmentKind kind, std::uint64_t bytes);

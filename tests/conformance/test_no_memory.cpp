@@ -8,11 +8,11 @@
 #include <latch>
 #include <new>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/conformance/one_call.hpp"
 #include "tests/conformance/refusals.hpp"
+#include "tests/conformance/waits.hpp"
 #include "tests/support/processes.hpp"
 
 namespace {
@@ -68,6 +68,7 @@ TEST(NoMemory, ForTheSentenceOfATooSmallPlace) {
   Cluster cluster{{.hosts = 1}};
   std::atomic<bool> more{true};
   for (long n = 0; more && n < 200; ++n) {
+    std::atomic<bool> returned{false};  // refused, so that it never waits
     cluster.run({0, 0}, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
       const Group group(session, id, config_of(rank));
       SmallCall call;
@@ -75,13 +76,14 @@ TEST(NoMemory, ForTheSentenceOfATooSmallPlace) {
       auto result = make<rh_dispatch_result>();
       rh_handle* handle = nullptr;
       if (rank == 1) {
-        std::this_thread::sleep_for(20ms);  // the other is to wait by then, which nothing but `epctl why` shows
+        EXPECT_TRUE(eventually([&] { return returned || waits_for_calls(cluster.socket(0), 1, 1); }));
         rh_dispatch(group.get(), &call.args, &result, &handle, nullptr);
         return;
       }
       call.args.out = out.data();
       call.args.out_rows = 1;
       more = with_failing(n, [&] { rh_dispatch(group.get(), &call.args, &result, &handle, nullptr); });
+      returned = true;
       rh_event* event = nullptr;
       if (!more || handle == nullptr) return;
       if (rh_dispatch_run(group.get(), handle, out.data(), 64, &result, &event) != RH_OK) return;
