@@ -45,7 +45,7 @@ TEST(Child, IsGoneWithItsOwner) {
 TEST(Child, StopKillsWhatIgnoresTheRequest) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
-  auto child = Child::spawn("stubborn", {"sh", "-c", "trap '' TERM; echo; while :; do sleep 100; done"},
+  auto child = Child::spawn("stubborn", {"sh", "-c", "trap '' TERM; echo; while :; do sleep 0.05; done"},
                             {.network = -1, .cores = {}, .pass = {}, .output = {}, .stdout_fd = ready[1]});
   ASSERT_TRUE(child);
   char byte = 0;

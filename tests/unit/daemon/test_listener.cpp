@@ -64,10 +64,12 @@ TEST_F(ListenerTest, WhoFindsTheSocketMayConnect) {
       connected += error == 0 ? 1 : 0;
     }
   });
+  std::vector<ipc::UniqueFd> earlier;  // open until the end: who found one before its name went may still connect
   for (int i = 0; i < 500; ++i) {
-    const auto fd = listen_socket(config_);
+    auto fd = listen_socket(config_);
     ASSERT_TRUE(fd) << fd.error().message();
     ASSERT_EQ(::unlink(config_.socket.c_str()), 0);
+    earlier.push_back(std::move(*fd));
   }
   const auto fd = listen_socket(config_);
   while (connected == 0 && !HasFailure()) std::this_thread::yield();
