@@ -57,10 +57,12 @@ void Arena::trim(Block& block, std::uint64_t bytes) noexcept {
   block.bytes = keep;
 }
 
-void Arena::release(const Block& block) noexcept {
-  if (block.data == nullptr) return;
+void Arena::release(const Block& block, const Block& other) noexcept {
+  if (block.data == nullptr && other.data == nullptr) return;
   const std::lock_guard lock(mutex_);
-  put(block);
+  for (const Block* each : {&block, &other}) {
+    if (each->data != nullptr) put(*each);
+  }
 }
 
 Result<Block> Arena::hand_out(ipc::SegmentKind kind, std::uint64_t bytes) {

@@ -45,8 +45,8 @@ class Arena {
   Result<Block> allocate(ipc::SegmentKind kind, std::uint64_t bytes);
   // Gives back the tail of a block, once at most; the block keeps its first `bytes`.
   void trim(Block& block, std::uint64_t bytes) noexcept;
-  // Not an error for an empty block.
-  void release(const Block& block) noexcept;
+  // Not an error for an empty block. Two at once where two belong together.
+  void release(const Block& block, const Block& other = {}) noexcept;
 
   // For a caller who gives memory back by its address: what we keep for ourselves cannot be taken from us that way.
   Result<Block> hand_out(ipc::SegmentKind kind, std::uint64_t bytes);

@@ -52,6 +52,10 @@ bool settled(const EventEntry& call) {
   return call.op->concluded() || (call.dispatch != nullptr && call.dispatch->too_small());
 }
 
+Group::Then then(const rh_event* const* event) {
+  return event == nullptr ? Group::Then::waits : Group::Then::goes_on;
+}
+
 using NewHandle = Registry<rh_handle, HandleEntry>::Pending;
 using NewEvent = Registry<rh_event, EventEntry>::Pending;
 
@@ -127,10 +131,7 @@ rh_status rh_dispatch(rh_group* group, const rh_dispatch_args* args, rh_dispatch
       if (!known) return report(found->refuse(known.error()));
       cached = *known;
     }
-    if (event == nullptr) {
-      if (const Status may = found->may_block(); !may.ok()) return report(may);
-    }
-    auto op = found->make_dispatch(*read, cached, false);
+    auto op = found->make_dispatch(*read, cached, then(event));
     if (!op) return report(op);
     NewHandle name(process().handles, cached != nullptr ? nullptr : entry_of((*op)->handle(), found));
     Ending ending({found, *op, op->get(), result}, event);
@@ -154,8 +155,7 @@ rh_status rh_dispatch_plan(rh_group* group, const rh_dispatch_args* args, uint64
       return report(found->refuse(
           {Code::invalid_argument, "cached with rh_dispatch_plan: a cached dispatch has its counts, use rh_dispatch"}));
     }
-    if (const Status may = found->may_block(); !may.ok()) return report(may);
-    auto op = found->make_dispatch(*read, nullptr, true);
+    auto op = found->make_dispatch(*read, nullptr, Group::Then::makes_room);
     if (!op) return report(op);
     const std::shared_ptr<DispatchOp> dispatch = *op;
     NewHandle name(process().handles, entry_of(dispatch->handle(), found));
@@ -208,10 +208,7 @@ rh_status rh_combine(rh_group* group, const rh_combine_args* args, rh_event** ev
     if (!read) return report(found->refuse(read.error()));
     auto known = find_handle(read->handle, found);
     if (!known) return report(found->refuse(known.error()));
-    if (event == nullptr) {
-      if (const Status may = found->may_block(); !may.ok()) return report(may);
-    }
-    auto op = found->make_combine(*read, *known);
+    auto op = found->make_combine(*read, *known, then(event));
     if (!op) return report(op);
     Ending ending({found, *op, nullptr, nullptr}, event);
     if (const Status started = found->start(*op, ending.carried()); !started.ok()) return report(started);

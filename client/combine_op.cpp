@@ -82,7 +82,7 @@ Result<void> CombineOp::open_inputs(GroupContext& group) {
   form_.y_mode = kernels::store_mode_for(total);
   pulled_.resize(group.locals());
   const std::uint32_t channels = group.shape.params().channels;
-  std::vector<std::uint32_t> rings(group.shape.domains());
+  std::vector<std::uint32_t> rings(group.rail != nullptr ? group.shape.domains() : 0);  // none without other domains
   homes_.reserve(channels);
   for (std::uint32_t c = 0; c < channels; ++c) {
     if (group.rail != nullptr) {

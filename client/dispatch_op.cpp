@@ -86,8 +86,7 @@ Result<void> DispatchOp::prepare(GroupContext& group) {
 }
 
 void DispatchOp::withdraw(GroupContext& group) noexcept {
-  group.arena->release(received_.own_rows);
-  group.arena->release(received_.meta);
+  group.arena->release(received_.own_rows, received_.meta);
 }
 
 // A place named before the counts are known spares every writer the wait for this rank's span: the caller's, or about

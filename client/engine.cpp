@@ -246,13 +246,13 @@ bool Engine::step_all_locked() {
 
 // False while it may not count as complete: the caller has to look at the world, not to try again.
 bool Engine::complete_front_locked() {
-  const std::shared_ptr<Op> op = in_flight_.front();
   // Before the window moves on: finish() still reads the board.
-  op->finish_once(group_);
+  in_flight_.front()->finish_once(group_);
   // Frozen: the epoch ended before this operation counted as complete, and its poison is on the way.
-  if (!group_.words.complete(group_.local, op->number())) return false;
-  op->conclude({});
+  if (!group_.words.complete(group_.local, in_flight_.front()->number())) return false;
+  const std::shared_ptr<Op> op = std::move(in_flight_.front());
   in_flight_.erase(in_flight_.begin());
+  op->conclude({});
   const std::uint64_t sent = group_.rail != nullptr ? group_.rail->bytes_sent() : 0;
   records_[recorded_++ % kRecords] = {op->number(), op->kind(), op->times(), op->rows(), sent - rail_bytes_before_};
   rail_bytes_before_ = sent;
@@ -331,8 +331,7 @@ void Engine::note_waiting_locked() {
   ipc::store_relaxed(live.waiting_op, op.number());
 }
 
-std::uint64_t Engine::waits_for_caller() {
-  const std::lock_guard lock(mutex_);
+std::uint64_t Engine::waits_for_caller_locked() const {
   const auto found =
       std::find_if(in_flight_.begin(), in_flight_.end(), [](const auto& op) { return op->waits_for_caller(); });
   return found == in_flight_.end() ? 0 : (*found)->number();

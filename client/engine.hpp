@@ -60,14 +60,21 @@ class Engine {
   // and the group has ended with that.
   Status detach();
 
-  // Number of the oldest operation in flight that nothing but another call of the application can move; 0: none.
-  [[nodiscard]] std::uint64_t waits_for_caller();
   // What the next operation will be called.
   [[nodiscard]] std::uint64_t next_number();
   // The reason the group ended, or ok.
   [[nodiscard]] Status status();
   [[nodiscard]] std::uint64_t completed();
   [[nodiscard]] std::vector<OpRecord> records();
+  // The reason the group ended, or ok after f(number of the oldest operation in flight that nothing but another call of
+  // the application can move; 0: none) under the group lock.
+  template <class F>
+  Status unless_ended(F&& f) {
+    const std::lock_guard lock(mutex_);
+    check_world_locked();
+    if (end_.ok()) f(waits_for_caller_locked());
+    return end_;
+  }
   // Runs f under the group lock.
   template <class F>
   auto locked(F&& f) {
@@ -88,6 +95,7 @@ class Engine {
   void or_end_locked(F&& f);
   void fail_locked(Status reason);  // this rank cannot go on: ends the group, here and everywhere
   bool has_room_locked() const;
+  [[nodiscard]] std::uint64_t waits_for_caller_locked() const;
   void leave_locked();  // a waiter goes
   void end_locked(Status reason);
   void check_world_locked();

@@ -154,30 +154,42 @@ Status Group::refuse(const Status& reason, std::uint64_t planned) {
   return {reason.code(), text};
 }
 
-Status Group::routing_usable(const Handle& handle) {
-  const auto [state, ended_by, number] =
-      engine_->locked([&] { return std::tuple(handle.state, handle.ended_by, handle.route.op); });
-  const std::string op = std::to_string(number);
+// One look at the engine for all: taking its lock is a fiftieth of a one-token operation.
+Status Group::may_begin(const Handle* routing, Then then) {
+  std::uint64_t planned = 0;
+  Handle::State state = Handle::State::ready;
+  std::int64_t ended_by = -1;
+  const Status ended = engine_->unless_ended([&](std::uint64_t waits_for_caller) {
+    planned = waits_for_caller;
+    if (routing == nullptr) return;
+    state = routing->state;
+    ended_by = routing->ended_by;
+  });
+  if (!ended.ok()) return ended;
+  if (planned != 0 && then != Then::goes_on) {
+    return refuse({Code::invalid_usage, "op " + std::to_string(planned) +
+                                            " is planned and not run: operations complete in order, so a blocking "
+                                            "call would wait for itself; call rh_dispatch_run first, or pass an event"});
+  }
+  // The number is constant: the caller has had the handle's name since its dispatch began.
   if (state != Handle::State::ready) {
-    return {Code::invalid_usage, "the handle's dispatch (op " + op + ") is not complete"};
+    return refuse({Code::invalid_usage,
+                   "the handle's dispatch (op " + std::to_string(routing->route.op) + ") is not complete"});
   }
   if (ended_by >= 0) {
-    return {Code::invalid_usage, "rank " + std::to_string(ended_by) + " released the handle of op " + op};
+    return refuse({Code::invalid_usage, "rank " + std::to_string(ended_by) + " released the handle of op " +
+                                            std::to_string(routing->route.op)});
   }
   return {};
 }
 
 Result<std::shared_ptr<DispatchOp>> Group::make_dispatch(const rh_dispatch_args& args,
-                                                         const std::shared_ptr<Handle>& cached, bool plan_only) {
-  if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
-  if (cached != nullptr) {
-    if (const Status usable = routing_usable(*cached); !usable.ok()) return fail(refuse(usable));
-  }
+                                                         const std::shared_ptr<Handle>& cached, Then then) {
+  if (const Status may = may_begin(cached.get(), then); !may.ok()) return fail(may);
   auto input = dispatch_input(*context_, args, cached.get());
   if (!input) return fail(refuse(input.error()));
   std::shared_ptr<Handle> handle = cached;
   if (handle == nullptr) {
-    if (const Status full = handles_full(); !full.ok()) return fail(refuse(full));
     handle = std::make_shared<Handle>(context_->arena, spare_tables_);
     handle->route.layout = input->layout;
     handle->route.align = input->align;
@@ -187,14 +199,11 @@ Result<std::shared_ptr<DispatchOp>> Group::make_dispatch(const rh_dispatch_args&
         !built.ok()) {
       return fail(refuse(built));
     }
+    // Before the start: a peer may release this handle with its own header of this very operation.
+    if (const Status full = enlist(handle); !full.ok()) return fail(refuse(full));
   }
-  input->request.plan_only = plan_only;
-  auto op = std::make_shared<DispatchOp>(handle, input->request, called_now());
-  // Before the start: a peer may release this handle with its own header of this very operation.
-  const std::lock_guard lock(handles_mutex_);
-  std::erase_if(handles_, [](const auto& weak) { return weak.expired(); });
-  if (cached == nullptr) handles_.push_back(handle);
-  return op;
+  input->request.plan_only = then == Then::makes_room;
+  return std::make_shared<DispatchOp>(std::move(handle), input->request, called_now());
 }
 
 Status Group::start(const std::shared_ptr<Op>& op, Carried carried) {
@@ -212,17 +221,21 @@ Status Group::start_dispatch(const std::shared_ptr<DispatchOp>& op, Carried carr
 }
 
 // A status of its own: nothing of the engine may be called under this lock, its steps take the two the other way round.
-Status Group::handles_full() {
+Status Group::enlist(const std::shared_ptr<Handle>& handle) {
   const std::uint32_t cap = context_->shape.params().max_handles;
   const std::lock_guard lock(handles_mutex_);
-  if (live_handles_ < cap) return {};
-  return {Code::limit_exceeded,
-          std::to_string(live_handles_) + " handles live, max_handles is " + std::to_string(cap) + ": release some"};
+  if (live_handles_ >= cap) {
+    return {Code::limit_exceeded,
+            std::to_string(live_handles_) + " handles live, max_handles is " + std::to_string(cap) + ": release some"};
+  }
+  std::erase_if(handles_, [](const auto& weak) { return weak.expired(); });
+  handles_.push_back(handle);
+  return {};
 }
 
-Result<std::shared_ptr<Op>> Group::make_combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle) {
-  if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
-  if (const Status usable = routing_usable(*handle); !usable.ok()) return fail(refuse(usable));
+Result<std::shared_ptr<Op>> Group::make_combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle,
+                                                Then then) {
+  if (const Status may = may_begin(handle.get(), then); !may.ok()) return fail(may);
   auto request = combine_input(*context_, args, *handle);
   if (!request) return fail(refuse(request.error()));
   return std::make_shared<CombineOp>(handle, *request, called_now());
@@ -239,14 +252,6 @@ Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>
   if (!waits)
     return fail(refuse({Code::invalid_usage, "the handle has no planned dispatch that waits for rh_dispatch_run"}));
   return op;
-}
-
-Status Group::may_block() {
-  const std::uint64_t waiting = engine_->waits_for_caller();
-  if (waiting == 0) return {};
-  return refuse({Code::invalid_usage, "op " + std::to_string(waiting) +
-                                          " is planned and not run: operations complete in order, so a blocking call "
-                                          "would wait for itself; call rh_dispatch_run first, or pass an event"});
 }
 
 Result<void> Group::run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows) {

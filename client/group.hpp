@@ -25,10 +25,17 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
+  // What the caller of an operation does next.
+  enum class Then : std::uint8_t {
+    waits,      // for its end
+    goes_on,    // with an event
+    makes_room  // for the rows of a planned dispatch
+  };
   // Checks the arguments and makes the operation; nothing has happened yet. Its handle is new, or the cached one.
   Result<std::shared_ptr<DispatchOp>> make_dispatch(const rh_dispatch_args& args, const std::shared_ptr<Handle>& cached,
-                                                    bool plan_only);
-  Result<std::shared_ptr<Op>> make_combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle);
+                                                    Then then);
+  Result<std::shared_ptr<Op>> make_combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle,
+                                           Then then);
   // The call happens: everything that its caller needs afterwards was made before. An error, or an exception: it did
   // not (or the group has ended).
   Status start(const std::shared_ptr<Op>& op, Carried carried);
@@ -38,8 +45,6 @@ class Group {
   Status refuse(const Status& reason, std::uint64_t planned = 0);
   // The planned dispatch of this handle, or invalid_usage.
   Result<std::shared_ptr<DispatchOp>> planned(const std::shared_ptr<Handle>& handle);
-  // A blocking call would wait for itself: an earlier planned dispatch of this rank was not run yet.
-  Status may_block();
   Result<void> run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows);
   void fill(const DispatchOp& op, rh_dispatch_result& result) const;
   void release(const std::shared_ptr<Handle>& handle);
@@ -56,9 +61,10 @@ class Group {
 
   Result<void> set_up(const JoinResult& joined, const rh_group_config& config, const ipc::GroupParams& params);
   Result<void> map_words(AttachResult attached, std::uint32_t proxy);
-  // The routing of this handle can be used again: its dispatch is complete and no rank released it.
-  Status routing_usable(const Handle& handle);
-  Status handles_full();
+  // Why no operation can be made now, one that uses `routing` again unless that is null.
+  Status may_begin(const Handle* routing, Then then);
+  // Makes a new handle known, unless there are as many as there can be.
+  Status enlist(const std::shared_ptr<Handle>& handle);
   [[nodiscard]] Call called_now() const;
 
   std::shared_ptr<Session> session_;

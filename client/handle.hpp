@@ -47,8 +47,7 @@ struct Handle {
   Handle& operator=(const Handle&) = delete;
 
   void give_back(const Received& memory) const {
-    arena->release(memory.own_rows);
-    arena->release(memory.meta);
+    arena->release(memory.own_rows, memory.meta);
   }
 
   std::shared_ptr<Arena> arena;
