@@ -135,7 +135,7 @@ rh_status rh_dispatch(rh_group* group, const rh_dispatch_args* args, rh_dispatch
     if (!op) return report(op);
     NewHandle name(process().handles, cached != nullptr ? nullptr : entry_of((*op)->handle(), found));
     Ending ending({found, *op, op->get(), result}, event);
-    if (const Status started = found->start_dispatch(*op, ending.carried()); !started.ok()) return report(started);
+    if (const Status started = found->start(*op, ending.carried()); !started.ok()) return report(started);
     *handle = cached != nullptr ? read->cached : name.keep();
     return ending.conclude();
   });
@@ -160,7 +160,7 @@ rh_status rh_dispatch_plan(rh_group* group, const rh_dispatch_args* args, uint64
     const std::shared_ptr<DispatchOp> dispatch = *op;
     NewHandle name(process().handles, entry_of(dispatch->handle(), found));
     // The progress thread: others need our writes while this caller allocates.
-    if (const Status started = found->start_dispatch(dispatch, Carried::by_progress_thread); !started.ok()) {
+    if (const Status started = found->start(dispatch, Carried::by_progress_thread); !started.ok()) {
       return report(started);
     }
     found->engine().wait(railhead::ipc::Deadline::never(),

@@ -1,5 +1,7 @@
 #include "client/c_process.hpp"
 
+#include <utility>
+
 namespace railhead::client {
 
 static_assert(RH_OK == static_cast<int>(Code::ok) && RH_INVALID_ARGUMENT == static_cast<int>(Code::invalid_argument));
@@ -48,8 +50,10 @@ rh_status unknown(const char* what) {
 }
 
 std::shared_ptr<Group> find_group(const rh_group* name) {
-  const auto entry = process().groups.find(name);
-  return entry == nullptr ? nullptr : entry->group;
+  auto entry = process().groups.find(name);
+  if (entry == nullptr) return nullptr;
+  Group* const group = entry->group.get();
+  return {std::move(entry), group};  // one count for both: two would be an atomic operation more, twice a call
 }
 
 }  // namespace railhead::client

@@ -12,7 +12,7 @@ Result<Step> CombineOp::step(GroupContext& group, const Op* prior) {
   bool progressed = false;
   form_.op = number();
   if (!published()) {
-    if (!publish(group, header_, handle_->route.plan)) return Step::blocked;
+    if (!publish(group, handle_->route.plan)) return Step::blocked;
     progressed = true;
   }
   if (!have_all()) {
@@ -69,7 +69,7 @@ Result<void> CombineOp::prepare(GroupContext& group) {
 
 // All rows of this domain lie ready: where they are, and the roles that pull them.
 Result<void> CombineOp::open_inputs(GroupContext& group) {
-  form_.rows.resize(group.locals());
+  inputs_.resize(group.locals());
   std::uint64_t total = 0;
   for (std::uint32_t l = 0; l < group.locals(); ++l) {
     const std::uint64_t bytes = handle_->row_count(l) * form_.row_bytes();
@@ -77,10 +77,9 @@ Result<void> CombineOp::open_inputs(GroupContext& group) {
     total += bytes;
     auto at = group.resolve(l, {row_of(group.rank_of_local(l)).header->rows_span}, bytes, ipc::Access::read_only);
     if (!at) return fail(at.error());
-    form_.rows[l] = *at;
+    inputs_[l].rows = *at;
   }
   form_.y_mode = kernels::store_mode_for(total);
-  pulled_.resize(group.locals());
   const std::uint32_t channels = group.shape.params().channels;
   std::vector<std::uint32_t> rings(group.rail != nullptr ? group.shape.domains() : 0);  // none without other domains
   homes_.reserve(channels);
@@ -109,21 +108,21 @@ Result<bool> CombineOp::pull(GroupContext& group, const Op* prior, bool& progres
   for (std::size_t i = 0; i < returns_.size(); ++i) {
     auto& [role, done] = returns_[i];
     if (done || (prior != nullptr && !prior->sent(i))) continue;
-    const Step step = role.step(form_, route.forwards[i], *group.rail, pulled_);
+    const Step step = role.step(form_, route.forwards[i], *group.rail, inputs_);
     done = step == Step::done;
     progressed |= step != Step::blocked;
   }
   for (std::size_t c = 0; c < homes_.size(); ++c) {
     auto& [role, done] = homes_[c];
     if (done || (prior != nullptr && !prior->received(c))) continue;
-    auto step = role.step(form_, route, group.rail.get(), pulled_, group.scratch);
+    auto step = role.step(form_, route, group.rail.get(), inputs_, group.scratch);
     if (!step) return fail(step.error());
     done = *step == Step::done;
     progressed |= *step != Step::blocked;
   }
   if (!all_done(homes_) || !all_done(returns_)) return false;
   kernels::fence();
-  for (std::uint32_t l = 0; l < group.locals(); ++l) group.words.finish(l, group.local, number(), pulled_[l]);
+  for (std::uint32_t l = 0; l < group.locals(); ++l) group.words.finish(l, group.local, number(), inputs_[l].pulled);
   pulled_all_ = true;
   progressed = true;
   return true;
@@ -148,7 +147,7 @@ void CombineOp::finish(GroupContext& group) {
 
 std::uint64_t CombineOp::rows() const {
   std::uint64_t sum = 0;
-  for (const std::uint32_t rows : pulled_) sum += rows;
+  for (const kernels::Input& input : inputs_) sum += input.pulled;
   return sum;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <vector>
 
 #include "client/handle.hpp"
@@ -44,13 +45,12 @@ class CombineOp final : public Op {
   std::shared_ptr<Handle> handle_;
   CombineRequest request_;
   kernels::CombineForm form_;
-  ipc::OpHeader header_{};  // what is known before the operation has a number
-  Block staged_;            // copy of rows that lay outside the arena
+  Block staged_;  // copy of rows that lay outside the arena
   bool opened_ = false;
   bool pulled_all_ = false;
-  std::vector<std::uint32_t> pulled_;  // rows taken, by local rank
+  std::pmr::vector<kernels::Input> inputs_{&memory_};  // by local rank
   std::vector<kernels::Tracked<kernels::ReturnRole>> returns_;
-  std::vector<kernels::Tracked<kernels::HomeRole>> homes_;
+  std::pmr::vector<kernels::Tracked<kernels::HomeRole>> homes_{&memory_};
 };
 
 }  // namespace railhead::client

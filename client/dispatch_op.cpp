@@ -19,7 +19,7 @@ std::uint64_t DispatchOp::meta_bytes(std::uint64_t rows) const {
 Result<Step> DispatchOp::step(GroupContext& group, const Op* prior) {
   bool progressed = false;
   if (!published()) {
-    if (!publish(group, header_, handle_->route.plan)) return Step::blocked;
+    if (!publish(group, handle_->route.plan)) return Step::blocked;
     progressed = true;
   }
   const bool sent_all = send(group, prior, progressed);
@@ -53,10 +53,13 @@ Result<Step> DispatchOp::step(GroupContext& group, const Op* prior) {
 }
 
 // The handle has its number from the start: it may be released before the first step.
-void DispatchOp::admit(std::uint64_t number) {
-  Op::admit(number);
+void DispatchOp::admit(GroupContext& group, std::uint64_t number) noexcept {
+  Op::admit(group, number);
   form_.op = number;
-  if (!request_.cached) handle_->route.op = number;
+  handle_->newest = number;
+  if (request_.cached) return;
+  handle_->route.op = number;
+  group.handles.add(number, handle_);
 }
 
 Result<void> DispatchOp::prepare(GroupContext& group) {
@@ -74,6 +77,9 @@ Result<void> DispatchOp::prepare(GroupContext& group) {
   header_.side_bytes = request_.side_bytes;
   header_.handle_op = request_.cached ? route.op : 0;
   header_.tokens = handle_->tokens;
+  if (!request_.cached) {
+    if (auto room = group.handles.make_room(); !room) return room;
+  }
   if (may_run_) {
     if (auto offered = offer(group); !offered) return offered;
   }
@@ -234,7 +240,7 @@ Result<void> DispatchOp::place(GroupContext& group) {
 // Addresses of the outputs of all local ranks; false while a receiver has not said where.
 Result<bool> DispatchOp::open_outputs(GroupContext& group) {
   const kernels::Route& route = handle_->route;
-  std::vector<kernels::Output> outputs(group.locals());
+  outputs_.assign(group.locals(), {});
   std::uint64_t total = 0;
   for (std::uint32_t l = 0; l < group.locals(); ++l) {
     const std::uint64_t rows = route.output_rows(l);
@@ -248,7 +254,7 @@ Result<bool> DispatchOp::open_outputs(GroupContext& group) {
                                       std::to_string(span.rows) + " rows, " + std::to_string(rows) +
                                       " are due and 4294967295 the most");
     }
-    kernels::Output& out = outputs[l];
+    kernels::Output& out = outputs_[l];
     out.fields = kernels::RowMeta(span.rows, route.topk, request_.side_bytes, route.layout);
     auto at = group.resolve(l, {span.rows_span}, rows * form_.row_bytes, ipc::Access::read_write);
     if (!at) return fail(at.error());
@@ -258,8 +264,8 @@ Result<bool> DispatchOp::open_outputs(GroupContext& group) {
     out.meta = *meta;
     total += rows * form_.row_bytes;
   }
-  writer_ = kernels::RowWriter(group.experts, group.domain, route, std::move(outputs), form_.row_bytes,
-                               kernels::store_mode_for(total));
+  writer_ = kernels::RowWriter(group.experts, group.domain, route, outputs_, form_.row_bytes,
+                               kernels::store_mode_for(total), group.scratch.targets);
   opened_ = true;
   return true;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <vector>
 
 #include "client/handle.hpp"
@@ -30,7 +31,7 @@ class DispatchOp final : public Op {
 
   Result<void> prepare(GroupContext& group) override;
   void withdraw(GroupContext& group) noexcept override;
-  void admit(std::uint64_t number) override;
+  void admit(GroupContext& group, std::uint64_t number) noexcept override;
   Result<kernels::Step> step(GroupContext& group, const Op* prior) override;
   void cancel() override;
   [[nodiscard]] Waiting waiting(const GroupContext& group) const override;
@@ -70,7 +71,6 @@ class DispatchOp final : public Op {
   std::shared_ptr<Handle> handle_;
   DispatchRequest request_;
   kernels::ChunkForm form_;
-  ipc::OpHeader header_{};  // what is known before the operation has a number
   bool counted_ = false;
   bool may_run_;
   bool too_small_ = false;
@@ -84,8 +84,9 @@ class DispatchOp final : public Op {
   ipc::SpanRef rows_ref_;
 
   std::vector<kernels::Tracked<kernels::SendRole>> sends_;
-  std::vector<kernels::Tracked<kernels::LocalRole>> locals_;
+  std::pmr::vector<kernels::Tracked<kernels::LocalRole>> locals_{&memory_};
   std::vector<kernels::Tracked<kernels::ForwardRole>> forwards_;
+  std::pmr::vector<kernels::Output> outputs_{&memory_};  // by local rank
   kernels::RowWriter writer_;
 };
 

@@ -76,7 +76,7 @@ Status Engine::start(const std::shared_ptr<Op>& op, Carried carried) {
   prepared = true;
   // From here on nothing throws: the others count on this operation.
   in_flight_.push_back(op);
-  op->admit(next_op_++);
+  op->admit(group_, next_op_++);
   step_locked();
   return {};
 }
@@ -329,6 +329,12 @@ void Engine::note_waiting_locked() {
   ipc::store_relaxed(live.waiting_for, packed);
   ipc::store_relaxed(live.waiting_since_ns, ipc::steady_ns());
   ipc::store_relaxed(live.waiting_op, op.number());
+}
+
+std::shared_ptr<Op> Engine::find_locked(std::uint64_t number) const {
+  const auto found =
+      std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& op) { return op->number() == number; });
+  return found == in_flight_.end() ? nullptr : *found;
 }
 
 std::uint64_t Engine::waits_for_caller_locked() const {

@@ -75,6 +75,8 @@ class Engine {
     if (end_.ok()) f(waits_for_caller_locked());
     return end_;
   }
+  // Inside of locked(): the operation of this number while it is in flight, else null.
+  [[nodiscard]] std::shared_ptr<Op> find_locked(std::uint64_t number) const;
   // Runs f under the group lock.
   template <class F>
   auto locked(F&& f) {

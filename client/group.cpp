@@ -55,7 +55,7 @@ Result<void> Group::set_up(const JoinResult& joined, const rh_group_config& conf
                                   nullptr,
                                   nullptr,
                                   {},
-                                  {}});
+                                  HandleList(params.max_handles)});
 
   std::vector<SegmentOffer> offers;
   if (context_->shape.domains() > 1) {
@@ -84,13 +84,6 @@ Result<void> Group::set_up(const JoinResult& joined, const rh_group_config& conf
       });
   // Each live handle and each operation in flight adds at most one, so that a release finds its room made.
   context_->releases.reserve(std::size_t{params.max_handles} + params.depth);
-  context_->released = [this](std::uint64_t op, std::uint32_t rank) {
-    const std::lock_guard lock(handles_mutex_);
-    for (const auto& weak : handles_) {
-      const auto handle = weak.lock();
-      if (handle != nullptr && handle->route.op == op && rank != context_->rank) handle->ended_by = rank;
-    }
-  };
   engine_ = std::make_unique<Engine>(
       *context_, EngineHooks{[this] { return session_->link().alive(); },
                              [this](const Status& reason) { session_->link().abort(member_, reason); }});
@@ -159,7 +152,7 @@ Status Group::may_begin(const Handle* routing, Then then) {
   std::uint64_t planned = 0;
   Handle::State state = Handle::State::ready;
   std::int64_t ended_by = -1;
-  const Status ended = engine_->unless_ended([&](std::uint64_t waits_for_caller) {
+  Status ended = engine_->unless_ended([&](std::uint64_t waits_for_caller) {
     planned = waits_for_caller;
     if (routing == nullptr) return;
     state = routing->state;
@@ -167,14 +160,15 @@ Status Group::may_begin(const Handle* routing, Then then) {
   });
   if (!ended.ok()) return ended;
   if (planned != 0 && then != Then::goes_on) {
-    return refuse({Code::invalid_usage, "op " + std::to_string(planned) +
-                                            " is planned and not run: operations complete in order, so a blocking "
-                                            "call would wait for itself; call rh_dispatch_run first, or pass an event"});
+    return refuse(
+        {Code::invalid_usage, "op " + std::to_string(planned) +
+                                  " is planned and not run: operations complete in order, so a blocking "
+                                  "call would wait for itself; call rh_dispatch_run first, or pass an event"});
   }
   // The number is constant: the caller has had the handle's name since its dispatch began.
   if (state != Handle::State::ready) {
-    return refuse({Code::invalid_usage,
-                   "the handle's dispatch (op " + std::to_string(routing->route.op) + ") is not complete"});
+    return refuse(
+        {Code::invalid_usage, "the handle's dispatch (op " + std::to_string(routing->route.op) + ") is not complete"});
   }
   if (ended_by >= 0) {
     return refuse({Code::invalid_usage, "rank " + std::to_string(ended_by) + " released the handle of op " +
@@ -199,8 +193,6 @@ Result<std::shared_ptr<DispatchOp>> Group::make_dispatch(const rh_dispatch_args&
         !built.ok()) {
       return fail(refuse(built));
     }
-    // Before the start: a peer may release this handle with its own header of this very operation.
-    if (const Status full = enlist(handle); !full.ok()) return fail(refuse(full));
   }
   input->request.plan_only = then == Then::makes_room;
   return std::make_shared<DispatchOp>(std::move(handle), input->request, called_now());
@@ -210,27 +202,6 @@ Status Group::start(const std::shared_ptr<Op>& op, Carried carried) {
   Status started = engine_->start(op, carried);
   if (started.ok() || !engine_->status().ok()) return started;
   return refuse(started);
-}
-
-Status Group::start_dispatch(const std::shared_ptr<DispatchOp>& op, Carried carried) {
-  if (Status started = start(op, carried); !started.ok()) return started;
-  const std::lock_guard lock(handles_mutex_);
-  op->handle()->newest = op;
-  if (!op->is_cached()) ++live_handles_;
-  return {};
-}
-
-// A status of its own: nothing of the engine may be called under this lock, its steps take the two the other way round.
-Status Group::enlist(const std::shared_ptr<Handle>& handle) {
-  const std::uint32_t cap = context_->shape.params().max_handles;
-  const std::lock_guard lock(handles_mutex_);
-  if (live_handles_ >= cap) {
-    return {Code::limit_exceeded,
-            std::to_string(live_handles_) + " handles live, max_handles is " + std::to_string(cap) + ": release some"};
-  }
-  std::erase_if(handles_, [](const auto& weak) { return weak.expired(); });
-  handles_.push_back(handle);
-  return {};
 }
 
 Result<std::shared_ptr<Op>> Group::make_combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle,
@@ -243,15 +214,14 @@ Result<std::shared_ptr<Op>> Group::make_combine(const rh_combine_args& args, con
 
 Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>& handle) {
   if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
-  std::shared_ptr<DispatchOp> op;
-  {
-    const std::lock_guard lock(handles_mutex_);
-    op = handle->newest.lock();
-  }
-  const bool waits = op != nullptr && engine_->locked([&] { return !op->concluded() && op->waits_for_run(); });
-  if (!waits)
+  const std::shared_ptr<Op> op = engine_->locked([&] {
+    auto newest = engine_->find_locked(handle->newest);
+    return newest != nullptr && newest->waits_for_caller() ? newest : nullptr;
+  });
+  if (op == nullptr) {
     return fail(refuse({Code::invalid_usage, "the handle has no planned dispatch that waits for rh_dispatch_run"}));
-  return op;
+  }
+  return std::static_pointer_cast<DispatchOp>(op);
 }
 
 Result<void> Group::run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows) {
@@ -300,18 +270,13 @@ void Group::fill(const DispatchOp& op, rh_dispatch_result& result) const {
 }
 
 void Group::release(const std::shared_ptr<Handle>& handle) {
-  std::shared_ptr<DispatchOp> op;
-  {
-    const std::lock_guard lock(handles_mutex_);
-    op = handle->newest.lock();
-    handle->newest.reset();
-    --live_handles_;
-  }
   const bool abandoned = engine_->locked([&] {
     context_->releases.push_back(handle->route.op);
-    if (op == nullptr || op->concluded() || !op->waits_for_run()) return false;
+    context_->handles.release();
+    const auto newest = engine_->find_locked(handle->newest);
+    if (newest == nullptr || !newest->waits_for_caller()) return false;
     // Nobody can run it any more, and the others wait for it: it goes through, and its rows are dropped.
-    op->run(nullptr, 0);
+    static_cast<DispatchOp&>(*newest).run(nullptr, 0);
     return true;
   });
   if (abandoned) {

@@ -4,8 +4,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <vector>
+#include <string>
 
 #include "client/combine_op.hpp"
 #include "client/dispatch_op.hpp"
@@ -39,7 +38,6 @@ class Group {
   // The call happens: everything that its caller needs afterwards was made before. An error, or an exception: it did
   // not (or the group has ended).
   Status start(const std::shared_ptr<Op>& op, Carried carried);
-  Status start_dispatch(const std::shared_ptr<DispatchOp>& op, Carried carried);
   // A call on this group that did not happen: notes it for `why`, ends the group where it was asked for. Returns what
   // to tell the caller.
   Status refuse(const Status& reason, std::uint64_t planned = 0);
@@ -63,8 +61,6 @@ class Group {
   Result<void> map_words(AttachResult attached, std::uint32_t proxy);
   // Why no operation can be made now, one that uses `routing` again unless that is null.
   Status may_begin(const Handle* routing, Then then);
-  // Makes a new handle known, unless there are as many as there can be.
-  Status enlist(const std::shared_ptr<Handle>& handle);
   [[nodiscard]] Call called_now() const;
 
   std::shared_ptr<Session> session_;
@@ -76,10 +72,7 @@ class Group {
   ipc::Segment group_words_;
   std::unique_ptr<GroupContext> context_;
   std::unique_ptr<Engine> engine_;
-  std::mutex handles_mutex_;  // after the engine's, where both are held
-  std::vector<std::weak_ptr<Handle>> handles_;
   std::shared_ptr<SpareTables> spare_tables_ = std::make_shared<SpareTables>();
-  std::uint32_t live_handles_ = 0;
   bool closed_ = false;
 };
 

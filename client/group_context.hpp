@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "client/arena.hpp"
+#include "client/handle_list.hpp"
 #include "client/peer_arenas.hpp"
 #include "ipc/layout/group_segment.hpp"
 #include "ipc/layout/shape.hpp"
@@ -29,8 +29,7 @@ struct GroupContext {
   std::unique_ptr<PeerArenas> peers;
   // Handles that this rank released and whose release no header carried yet.
   std::vector<std::uint64_t> releases;
-  // A header said that a rank released the handle of this dispatch.
-  std::function<void(std::uint64_t handle_op, std::uint32_t rank)> released;
+  HandleList handles;
   kernels::TokenScratch scratch{};
   std::uint64_t last_rows[2] = {};  // by layout: what this rank's last dispatch received, with padding
 

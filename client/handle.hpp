@@ -24,8 +24,6 @@ struct Received {
   kernels::RowMeta fields;
 };
 
-class DispatchOp;
-
 // State changes under the group lock; after `ready` everything but `ended_by`, `newest` and `cached` is constant.
 struct Handle {
   enum class State : std::uint8_t {
@@ -46,9 +44,7 @@ struct Handle {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
-  void give_back(const Received& memory) const {
-    arena->release(memory.own_rows, memory.meta);
-  }
+  void give_back(const Received& memory) const { arena->release(memory.own_rows, memory.meta); }
 
   std::shared_ptr<Arena> arena;
   std::shared_ptr<SpareTables> spares;
@@ -58,7 +54,7 @@ struct Handle {
   std::vector<std::int32_t>& expert_counts = tables->expert_counts;
   std::vector<std::int32_t>& expert_offsets = tables->expert_offsets;
   std::vector<std::int64_t>& expert_offsets64 = tables->expert_offsets64;
-  std::weak_ptr<DispatchOp> newest;  // its newest dispatch; under the group's handles_mutex_
+  std::uint64_t newest = 0;  // number of its newest dispatch
   State state = State::planning;
   std::uint32_t tokens = 0;
   Received received;

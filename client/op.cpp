@@ -21,7 +21,7 @@ const char* op_name(ipc::OpKind kind) noexcept {
   return "none";
 }
 
-void Op::admit(std::uint64_t number) {
+void Op::admit(GroupContext& /*group*/, std::uint64_t number) noexcept {
   number_ = number;
 }
 
@@ -42,21 +42,20 @@ void Op::finish_once(GroupContext& group) {
   finished_ = true;
 }
 
-bool Op::publish(GroupContext& group, const ipc::OpHeader& form, const kernels::Plan& plan) {
+bool Op::publish(GroupContext& group, const kernels::Plan& plan) {
   if (published_) return true;
   if (!on_board_) {
     if (!group.words.window_open(number_)) return false;
     rows_.resize(group.shape.ranks());
-    own_ = form;
-    own_.op = number_;
-    own_.called_ns = times_.called_ns;
-    own_.epoch = group.shape.epoch();
-    own_.kind = static_cast<std::uint8_t>(kind_);
-    own_.release_count = static_cast<std::uint32_t>(std::min(group.releases.size(), kReleasesPerHeader));
-    std::copy_n(group.releases.begin(), own_.release_count, own_.releases);
-    group.releases.erase(group.releases.begin(), group.releases.begin() + own_.release_count);
+    header_.op = number_;
+    header_.called_ns = times_.called_ns;
+    header_.epoch = group.shape.epoch();
+    header_.kind = static_cast<std::uint8_t>(kind_);
+    header_.release_count = static_cast<std::uint32_t>(std::min(group.releases.size(), kReleasesPerHeader));
+    std::copy_n(group.releases.begin(), header_.release_count, header_.releases);
+    group.releases.erase(group.releases.begin(), group.releases.begin() + header_.release_count);
     ipc::store_relaxed(group.words.live(group.local).planned, number_);  // relaxed: read by the daemon after our death
-    group.words.publish_header(group.rank, ipc::GroupSegment::Origin::this_domain, own_, plan.slice(group.domain));
+    group.words.publish_header(group.rank, ipc::GroupSegment::Origin::this_domain, header_, plan.slice(group.domain));
     on_board_ = true;
     missing_ = group.shape.ranks();
     locals_missing_ = group.locals();
@@ -70,7 +69,7 @@ bool Op::publish_remote(GroupContext& group, const kernels::Plan& plan) {
     const std::size_t domain = next_domain_ + (next_domain_ >= group.domain ? 1 : 0);
     const auto slice = plan.slice(static_cast<std::uint16_t>(domain));
     std::byte* const slot = group.rail->header_slot(static_cast<std::uint32_t>(next_domain_), number_);
-    ipc::OpHeader header = own_;
+    ipc::OpHeader header = header_;
     header.checksum = ipc::header_checksum(header, slice.data(), slice.size());
     std::memcpy(slot, &header, sizeof(header));
     std::memcpy(slot + sizeof(header), slice.data(), slice.size_bytes());
@@ -96,7 +95,7 @@ Result<bool> Op::collect(GroupContext& group) {
                                        std::to_string(left - 1) + " and takes no part in " + op_name(kind_) + " op " +
                                        std::to_string(number_));
     }
-    if (const std::string differs = ipc::disagreement(own_, *row.header); !differs.empty()) {
+    if (const std::string differs = ipc::disagreement(header_, *row.header); !differs.empty()) {
       return fail(Code::mismatch, "op " + std::to_string(number_) + " differs between rank " +
                                       std::to_string(group.rank) + " and rank " + std::to_string(r) + " in " + differs +
                                       "; every rank must make the same calls in the same order");
@@ -109,7 +108,7 @@ Result<bool> Op::collect(GroupContext& group) {
       times_.last_rank = static_cast<std::int32_t>(r);
     }
     const std::uint32_t releases = std::min<std::uint32_t>(row.header->release_count, kReleasesPerHeader);
-    for (std::uint32_t i = 0; i < releases; ++i) group.released(row.header->releases[i], r);
+    for (std::uint32_t i = 0; i < releases && r != group.rank; ++i) group.handles.ended(row.header->releases[i], r);
   }
   return missing_ == 0;
 }

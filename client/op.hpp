@@ -4,10 +4,12 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
 #include "client/group_context.hpp"
+#include "client/inline_memory.hpp"
 #include "ipc/clock.hpp"
 #include "ipc/deadline.hpp"
 #include "ipc/layout/group_segment.hpp"
@@ -41,6 +43,10 @@ struct Call {
 
 class Op {
  public:
+  // What one token on two ranks of one host needs. With 8 bytes more a dispatch would be larger than what malloc keeps
+  // in its list of each thread (1032 bytes).
+  static constexpr std::size_t kInlineBytes = 232;
+
   Op(ipc::OpKind kind, Call call) : kind_(kind), deadline_(call.deadline), times_{.called_ns = call.at_ns} {}
   virtual ~Op() = default;
   Op(const Op&) = delete;
@@ -69,7 +75,7 @@ class Op {
   [[nodiscard]] const OpTimes& times() const noexcept { return times_; }
 
   // The engine's: number at admission, result at the end. The wait for room among older operations is none for others.
-  virtual void admit(std::uint64_t number);
+  virtual void admit(GroupContext& group, std::uint64_t number) noexcept;
   void waited_for_room() { times_.called_ns = ipc::steady_ns(); }
   void conclude(const Status& result) noexcept;
   void finish_once(GroupContext& group);
@@ -81,7 +87,7 @@ class Op {
   virtual void finish(GroupContext& group) = 0;
   // Publishes this rank's header to its domain and to the others, with the plan's slice for each, once the window is
   // open. True once everything is out.
-  bool publish(GroupContext& group, const ipc::OpHeader& form, const kernels::Plan& plan);
+  bool publish(GroupContext& group, const kernels::Plan& plan);
   [[nodiscard]] bool published() const noexcept { return published_; }
   // Looks for headers that were not seen yet and checks that they agree with ours. True when all are there; rows_ then
   // holds one row per rank. Error: disagreement, or a rank that left before this operation.
@@ -90,6 +96,11 @@ class Op {
   [[nodiscard]] bool have_all() const noexcept { return missing_ == 0; }
   [[nodiscard]] const ipc::GroupSegment::Row& row_of(std::uint32_t rank) const { return rows_[rank]; }
   [[nodiscard]] Waiting waiting_for_headers(const GroupContext& group) const;
+
+  // What its own kind of operation puts there before it has a number; publish() adds the rest.
+  ipc::OpHeader header_{};
+  // Before every table that uses it.
+  InlineMemory<kInlineBytes> memory_;
 
  private:
   bool publish_remote(GroupContext& group, const kernels::Plan& plan);
@@ -105,8 +116,7 @@ class Op {
   bool published_ = false;
   bool on_board_ = false;
   std::size_t next_domain_ = 0;  // other domain whose header is to be submitted
-  ipc::OpHeader own_{};
-  std::vector<ipc::GroupSegment::Row> rows_;
+  std::pmr::vector<ipc::GroupSegment::Row> rows_{&memory_};
   std::uint32_t missing_ = 0;
   std::uint32_t locals_missing_ = 0;
 };

@@ -11,8 +11,8 @@ HomeRole::HomeRole(std::uint32_t rank, std::uint16_t domain, std::uint32_t chann
   for (std::size_t d = 0; d < rings.size(); ++d) sources_[d].ring = rings[d];
 }
 
-Result<Step> HomeRole::step(const CombineForm& form, const Route& route, RailPort* port,
-                            std::vector<std::uint32_t>& pulled, TokenScratch& scratch) {
+Result<Step> HomeRole::step(const CombineForm& form, const Route& route, RailPort* port, std::span<Input> inputs,
+                            TokenScratch& scratch) {
   const std::uint32_t first = channel_begin(route.plan.tokens(), route.plan.channels(), channel_);
   const std::uint32_t tokens = channel_begin(route.plan.tokens(), route.plan.channels(), channel_ + 1) - first;
   bool progressed = false;
@@ -20,7 +20,7 @@ Result<Step> HomeRole::step(const CombineForm& form, const Route& route, RailPor
     auto ready = gather(form, route, port);
     if (!ready) return fail(ready.error());
     if (!*ready) return progressed ? Step::progressed : Step::blocked;
-    sum(form, route, pulled, scratch);
+    sum(form, route, inputs, scratch);
     advance(route, port);
     progressed = true;
   }
@@ -69,9 +69,11 @@ Result<bool> HomeRole::find_partial(const CombineForm& form, std::uint16_t domai
   return true;
 }
 
-void HomeRole::sum(const CombineForm& form, const Route& route, std::vector<std::uint32_t>& pulled,
-                   TokenScratch& scratch) {
-  auto& [uses, terms, list, groups] = scratch;
+void HomeRole::sum(const CombineForm& form, const Route& route, std::span<Input> inputs, TokenScratch& scratch) {
+  auto& uses = scratch.uses;
+  auto& terms = scratch.terms;
+  auto& list = scratch.list;
+  auto& groups = scratch.groups;
   const std::uint32_t token = channel_begin(route.plan.tokens(), route.plan.channels(), channel_) + token_;
   const auto placements = route.plan.placements(token);
   uses.clear();
@@ -82,10 +84,7 @@ void HomeRole::sum(const CombineForm& form, const Route& route, std::vector<std:
     uses.push_back({p.local_rank, p.expert, p.slot, p.expert_ordinal, p.rank_ordinal, p.weight});
   }
   resolve_terms(route, rank_, uses.data(), static_cast<std::uint32_t>(uses.size()), terms);
-  for (const ForwardTerm& term : terms) {
-    list.add(form, term);
-    ++pulled[term.local_rank];
-  }
+  for (const ForwardTerm& term : terms) list.add(form, inputs, term);
   // One group per domain that holds rows of this token, ascending: placements are sorted by domain.
   groups.clear();
   for (std::size_t i = 0; i < placements.size(); ++i) {

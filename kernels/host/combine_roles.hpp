@@ -24,8 +24,7 @@ struct CombineForm {
   DataType wire = DataType::bf16;     // partial sums
   bool weighted = false;
   std::uint32_t hidden = 0;
-  std::uint32_t stride = 0;            // of a combine record
-  std::vector<const std::byte*> rows;  // by local rank: where its rows lie
+  std::uint32_t stride = 0;  // of a combine record
   std::byte* y = nullptr;
   std::uint64_t y_pitch = 0;
   StoreMode y_mode = StoreMode::temporal;
@@ -33,11 +32,18 @@ struct CombineForm {
   [[nodiscard]] std::uint32_t row_bytes() const { return hidden * static_cast<std::uint32_t>(size_of(element)); }
 };
 
+// Where the rows of one local rank lie.
+struct Input {
+  const std::byte* rows = nullptr;
+  std::uint32_t pulled = 0;  // the roles count here
+};
+
 // Rows and weights of one group of terms; capacity is kept from token to token.
 class TermList {
  public:
   void clear();
-  void add(const CombineForm& form, const ForwardTerm& term);
+  // Counts the term's row as pulled.
+  void add(const CombineForm& form, std::span<Input> inputs, const ForwardTerm& term);
   [[nodiscard]] ReduceGroup group(const CombineForm& form) const;
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
 
@@ -52,6 +58,7 @@ struct TokenScratch {
   std::vector<ForwardTerm> terms;
   TermList list;
   std::vector<ReduceGroup> groups;
+  std::vector<void*> targets;
 };
 
 // Home side: tokens of one channel, in order.
@@ -60,7 +67,8 @@ class HomeRole {
   // rings: rx index of the partial sums of this channel by domain; the own domain's entry is unused.
   HomeRole(std::uint32_t rank, std::uint16_t domain, std::uint32_t channel, std::span<const std::uint32_t> rings);
 
-  Result<Step> step(const CombineForm& form, const Route& route, RailPort* port, std::vector<std::uint32_t>& pulled,
+  // inputs: by local rank.
+  Result<Step> step(const CombineForm& form, const Route& route, RailPort* port, std::span<Input> inputs,
                     TokenScratch& scratch);
   // For diagnostics: the domain whose partial is missing, or the own one.
   [[nodiscard]] std::uint16_t waiting_for() const { return waiting_for_; }
@@ -78,7 +86,7 @@ class HomeRole {
   // True when all partials of the token are there.
   Result<bool> gather(const CombineForm& form, const Route& route, RailPort* port);
   Result<bool> find_partial(const CombineForm& form, std::uint16_t domain, RailPort& port);
-  void sum(const CombineForm& form, const Route& route, std::vector<std::uint32_t>& pulled, TokenScratch& scratch);
+  void sum(const CombineForm& form, const Route& route, std::span<Input> inputs, TokenScratch& scratch);
   void advance(const Route& route, RailPort* port);
 
   std::uint32_t rank_;
@@ -93,12 +101,12 @@ class HomeRole {
 class ReturnRole {
  public:
   ReturnRole(const ipc::RingEnd& ring, std::uint32_t tx) : ring_(ring), chunks_(tx) {}
-  Step step(const CombineForm& form, const ForwardTokens& kept, RailPort& port, std::vector<std::uint32_t>& pulled);
+  Step step(const CombineForm& form, const ForwardTokens& kept, RailPort& port, std::span<Input> inputs);
   [[nodiscard]] const ipc::RingEnd& ring() const { return ring_; }
 
  private:
   void append(const CombineForm& form, const ForwardTokens& kept, std::size_t i, std::byte* record,
-              std::vector<std::uint32_t>& pulled);
+              std::span<Input> inputs);
 
   ipc::RingEnd ring_;
   ChunkWriter chunks_;

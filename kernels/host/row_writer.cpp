@@ -1,32 +1,37 @@
 #include "kernels/host/row_writer.hpp"
 
 #include <cstring>
-#include <utility>
 
 namespace railhead::kernels {
 
-RowWriter::RowWriter(const ExpertMap& map, std::uint16_t domain, const Route& route, std::vector<Output> outputs,
-                     std::uint32_t row_bytes, StoreMode mode)
-    : map_(&map), domain_(domain), route_(&route), outputs_(std::move(outputs)), row_bytes_(row_bytes), mode_(mode) {
-  targets_.reserve(route.topk);
+RowWriter::RowWriter(const ExpertMap& map, std::uint16_t domain, const Route& route, std::span<Output> outputs,
+                     std::uint32_t row_bytes, StoreMode mode, std::vector<void*>& targets)
+    : map_(&map),
+      domain_(domain),
+      route_(&route),
+      outputs_(outputs),
+      row_bytes_(row_bytes),
+      mode_(mode),
+      targets_(&targets) {
+  targets.reserve(route.topk);  // write() cannot fail
 }
 
 void RowWriter::write(std::uint32_t source, std::uint32_t token, const RowUse* uses, std::uint32_t count,
                       const std::byte* payload, const std::byte* side) {
-  targets_.clear();
+  targets_->clear();
   if (route_->layout == ipc::Layout::rank) {
     by_rank(source, token, uses, count, side);
   } else {
     by_expert(source, token, uses, count, side);
   }
-  copy_row_multi(targets_.data(), targets_.size(), payload, row_bytes_, mode_);
+  copy_row_multi(targets_->data(), targets_->size(), payload, row_bytes_, mode_);
 }
 
 std::uint64_t RowWriter::begin_row(std::uint32_t local_rank, std::uint64_t row, std::uint32_t source,
                                    std::uint32_t token, const RowUse& first, const std::byte* side) {
   Output& out = outputs_[local_rank];
   ++out.written;
-  targets_.push_back(out.rows + row * row_bytes_);
+  targets_->push_back(out.rows + row * row_bytes_);
   *out.fields.rank(out.meta, row) = static_cast<std::int32_t>(source);
   *out.fields.token(out.meta, row) = static_cast<std::int32_t>(token);
   *out.fields.slot(out.meta, row) = first.slot;

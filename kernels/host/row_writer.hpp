@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ipc/layout/shape.hpp"
@@ -34,9 +35,10 @@ struct RowUse {
 class RowWriter {
  public:
   RowWriter() = default;
-  // `outputs` by local rank; all must be resolved before write(). The route's bases must be computed.
-  RowWriter(const ExpertMap& map, std::uint16_t domain, const Route& route, std::vector<Output> outputs,
-            std::uint32_t row_bytes, StoreMode mode);
+  // `outputs` by local rank, all resolved, and `targets`, scratch of the thread that writes, live as long as the writer
+  // writes. The route's bases must be computed.
+  RowWriter(const ExpertMap& map, std::uint16_t domain, const Route& route, std::span<Output> outputs,
+            std::uint32_t row_bytes, StoreMode mode, std::vector<void*>& targets);
 
   // `uses` sorted by (local rank, expert), all within limits. Returns nothing: it cannot fail.
   void write(std::uint32_t source, std::uint32_t token, const RowUse* uses, std::uint32_t count,
@@ -56,10 +58,10 @@ class RowWriter {
   const ExpertMap* map_ = nullptr;
   std::uint16_t domain_ = 0;
   const Route* route_ = nullptr;
-  std::vector<Output> outputs_;
+  std::span<Output> outputs_;
   std::uint32_t row_bytes_ = 0;
   StoreMode mode_ = StoreMode::temporal;
-  std::vector<void*> targets_;  // scratch: places of the current token's rows
+  std::vector<void*>* targets_ = nullptr;  // places of the current token's rows
 };
 
 }  // namespace railhead::kernels

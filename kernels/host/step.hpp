@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace railhead::kernels {
 
@@ -27,8 +26,8 @@ struct Tracked {
   bool done = false;
 };
 
-template <class Role>
-bool all_done(const std::vector<Tracked<Role>>& roles) {
+template <class Roles>
+bool all_done(const Roles& roles) {
   return std::all_of(roles.begin(), roles.end(), [](const auto& tracked) { return tracked.done; });
 }
 

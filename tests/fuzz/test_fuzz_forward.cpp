@@ -116,7 +116,8 @@ class Dispatch {
       outputs_.emplace_back(Guarded(std::size_t{rows} * kRowBytes), Guarded(fields.bytes()));
       outputs.push_back({outputs_[l].first.data(), outputs_[l].second.data(), fields});
     }
-    kernels::RowWriter writer(map_, 0, route_, std::move(outputs), kRowBytes, kernels::StoreMode::temporal);
+    std::vector<void*> targets;
+    kernels::RowWriter writer(map_, 0, route_, outputs, kRowBytes, kernels::StoreMode::temporal, targets);
     const auto& rings = receiver_.port->rings();
     kernels::ForwardRole role(rings.as_forwarder()[0], rx_, expected_, map_);
     kernels::ForwardTokens kept;

@@ -20,7 +20,7 @@ GroupContext context() {
   params.side_bytes = 8;
   ipc::GroupShape shape(params, ipc::GroupMap{1, {0}});
   auto experts = kernels::ExpertMap::create(4, std::vector<std::uint16_t>{0}, shape.expert_rank());
-  return {std::move(shape), std::move(*experts), {}, 0, 0, 0, {}, nullptr, nullptr, nullptr, {}, {}};
+  return {std::move(shape), std::move(*experts), {}, 0, 0, 0, {}, nullptr, nullptr, nullptr, {}, HandleList(8)};
 }
 
 std::string text(const Status& status) {

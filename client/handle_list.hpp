@@ -1,0 +1,55 @@
+// The handles of one group: how many live, and who ended the routing of one. Under the group lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/handle.hpp"
+#include "ipc/status.hpp"
+
+namespace railhead::client {
+
+class HandleList {
+ public:
+  explicit HandleList(std::uint32_t most) : most_(most) {}
+
+  // Before a dispatch has its number: its handle's place, so that add() cannot fail. limit_exceeded when as many live
+  // as there can be.
+  Result<void> make_room() {
+    if (live_ >= most_) {
+      return fail(Code::limit_exceeded,
+                  std::to_string(live_) + " handles live, max_handles is " + std::to_string(most_) + ": release some");
+    }
+    std::erase_if(handles_, [](const Entry& entry) { return entry.handle.expired(); });
+    handles_.reserve(handles_.size() + 1);
+    return {};
+  }
+  // The handle that its dispatch makes; it lives until release().
+  void add(std::uint64_t op, const std::shared_ptr<Handle>& handle) noexcept {
+    handles_.push_back({op, handle});
+    ++live_;
+  }
+  void release() noexcept { --live_; }
+
+  // Another rank released the handle of dispatch `op`.
+  void ended(std::uint64_t op, std::uint32_t by) noexcept {
+    for (const Entry& entry : handles_) {
+      if (entry.op != op) continue;
+      if (const auto handle = entry.handle.lock()) handle->ended_by = by;
+    }
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t op;
+    std::weak_ptr<Handle> handle;
+  };
+
+  std::uint32_t most_;
+  std::uint32_t live_ = 0;
+  std::vector<Entry> handles_;  // released ones too, while something uses them
+};
+
+}  // namespace railhead::client
