@@ -22,20 +22,28 @@ Result<std::shared_ptr<Handle>> find_handle(const rh_handle* name, const std::sh
   return entry->handle;
 }
 
+std::string short_of(const DispatchOp& dispatch) {
+  return "out holds " + std::to_string(dispatch.out_rows()) + " rows, this rank receives " +
+         std::to_string(dispatch.output_rows());
+}
+
 // Under the group lock: results of a finished (or too short) dispatch and the code to return for it. None: neither.
 std::optional<Status> outcome(const EventEntry& call) noexcept {
   const Op& op = *call.op;
   const bool too_small = call.dispatch != nullptr && call.dispatch->too_small();
   try {
     if (op.concluded()) {
+      const bool dropped = call.dispatch != nullptr && call.dispatch->dropped();
+      if (op.result().ok() && dropped) {
+        return Status(Code::limit_exceeded, short_of(*call.dispatch) +
+                                                ", and its handle was released before: the rows "
+                                                "are dropped");
+      }
       if (op.result().ok() && call.result != nullptr) call.group->fill(*call.dispatch, *call.result);
       return op.result();
     }
     if (!too_small) return std::nullopt;
-    return Status(Code::limit_exceeded, "out holds " + std::to_string(call.dispatch->out_rows()) +
-                                            " rows, this rank receives " +
-                                            std::to_string(call.dispatch->output_rows()) +
-                                            "; finish with rh_dispatch_run and a larger output");
+    return Status(Code::limit_exceeded, short_of(*call.dispatch) + "; finish with rh_dispatch_run and a larger output");
   } catch (const std::bad_alloc&) {
     return Status(op.concluded() ? op.result().code() : Code::limit_exceeded, {});  // without its sentence
   }

@@ -56,7 +56,6 @@ Result<Step> DispatchOp::step(GroupContext& group, const Op* prior) {
 void DispatchOp::admit(GroupContext& group, std::uint64_t number) noexcept {
   Op::admit(group, number);
   form_.op = number;
-  handle_->newest = number;
   if (request_.cached) return;
   handle_->route.op = number;
   group.handles.add(number, handle_);
@@ -77,9 +76,7 @@ Result<void> DispatchOp::prepare(GroupContext& group) {
   header_.side_bytes = request_.side_bytes;
   header_.handle_op = request_.cached ? route.op : 0;
   header_.tokens = handle_->tokens;
-  if (!request_.cached) {
-    if (auto room = group.handles.make_room(); !room) return room;
-  }
+  if (!request_.cached) group.handles.make_room();
   if (may_run_) {
     if (auto offered = offer(group); !offered) return offered;
   }
@@ -89,6 +86,10 @@ Result<void> DispatchOp::prepare(GroupContext& group) {
     sends_.emplace_back(rings.as_home()[i], rings.tx_dispatch(i));
   }
   return {};
+}
+
+Status DispatchOp::refusal(const GroupContext& group) const {
+  return request_.cached ? Status() : group.handles.full();
 }
 
 void DispatchOp::withdraw(GroupContext& group) noexcept {
@@ -199,13 +200,29 @@ void DispatchOp::run(void* out, std::uint64_t out_rows) {
   too_small_ = false;
 }
 
+void DispatchOp::abandon() noexcept {
+  abandoned_ = true;
+  if (!may_run_) drop();
+}
+
+// The arena takes the rows, as long as the operation uses them.
+void DispatchOp::drop() noexcept {
+  request_.out = nullptr;
+  may_run_ = true;
+  too_small_ = false;
+  dropped_ = true;
+}
+
 // The place of our rows is settled; tell the domain unless the header's offer stands.
 Result<void> DispatchOp::place(GroupContext& group) {
   const std::uint64_t rows = received_.row_count;
   if (request_.out != nullptr && request_.out_rows < rows) {
-    may_run_ = false;
-    too_small_ = true;
-    return {};
+    if (!abandoned_) {
+      may_run_ = false;
+      too_small_ = true;
+      return {};
+    }
+    drop();
   }
   placed_ = true;
   if (offered_rows_ >= rows && offered_rows_ != 0) {

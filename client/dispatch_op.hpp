@@ -30,6 +30,8 @@ class DispatchOp final : public Op {
   DispatchOp(std::shared_ptr<Handle> handle, DispatchRequest request, Call call);
 
   Result<void> prepare(GroupContext& group) override;
+  // No more handles can live.
+  [[nodiscard]] Status refusal(const GroupContext& group) const override;
   void withdraw(GroupContext& group) noexcept override;
   void admit(GroupContext& group, std::uint64_t number) noexcept override;
   Result<kernels::Step> step(GroupContext& group, const Op* prior) override;
@@ -38,19 +40,21 @@ class DispatchOp final : public Op {
   [[nodiscard]] bool sent(std::size_t ring) const override { return sends_[ring].done; }
   [[nodiscard]] bool received(std::size_t ring) const override;
   [[nodiscard]] std::uint64_t rows() const override { return received_.received; }
-  [[nodiscard]] bool waits_for_caller() const override { return waits_for_run(); }
+  // Its place is the caller's to name: planned, or given too small a one.
+  [[nodiscard]] bool waits_for_caller() const override { return counted_ && !may_run_; }
 
-  [[nodiscard]] bool is_cached() const noexcept { return request_.cached; }
   // Counts are known: rows that this rank will receive, with padding.
   [[nodiscard]] bool counted() const noexcept { return counted_; }
   [[nodiscard]] std::uint64_t output_rows() const noexcept { return received_.row_count; }
-  // Its place is the caller's to name: planned, or given too small a one.
-  [[nodiscard]] bool waits_for_run() const noexcept { return counted_ && !may_run_; }
   // The caller's place does not hold them: waits for a run() with a larger one.
   [[nodiscard]] bool too_small() const noexcept { return too_small_; }
   [[nodiscard]] std::uint64_t out_rows() const noexcept { return request_.out_rows; }
   // The place for the rows; from now on the operation can move. out null: the arena.
   void run(void* out, std::uint64_t out_rows);
+  // Its handle is released: nobody can run it any more. Where it waits for that, now or once the counts are known, it
+  // goes through, for the others, and its rows are dropped.
+  void abandon() noexcept;
+  [[nodiscard]] bool dropped() const noexcept { return dropped_; }
   [[nodiscard]] const std::shared_ptr<Handle>& handle() const noexcept { return handle_; }
   [[nodiscard]] const Received& output() const noexcept { return received_; }
 
@@ -60,6 +64,7 @@ class DispatchOp final : public Op {
   [[nodiscard]] std::uint64_t forecast(const GroupContext& group) const;
   Result<void> take_slices(GroupContext& group);
   Result<void> count(GroupContext& group);
+  void drop() noexcept;
   Result<void> place(GroupContext& group);
   Result<bool> open_outputs(GroupContext& group);
   Result<bool> move(GroupContext& group, const Op* prior, bool& progressed);
@@ -74,6 +79,8 @@ class DispatchOp final : public Op {
   bool counted_ = false;
   bool may_run_;
   bool too_small_ = false;
+  bool abandoned_ = false;
+  bool dropped_ = false;
   bool placed_ = false;
   bool opened_ = false;
   bool moved_ = false;

@@ -47,11 +47,13 @@ Engine::~Engine() {
 Status Engine::start(const std::shared_ptr<Op>& op, Carried carried) {
   // The caller's own next step is what would make room.
   const auto stuck = [this] { return !in_flight_.empty() && in_flight_.front()->waits_for_caller(); };
+  // Others may wait for what this caller does once it hears that it is refused: it does not wait for them.
+  const auto must_wait = [&] { return !has_room_locked() && !stuck() && op->refusal(group_).ok(); };
   std::unique_lock lock(mutex_);
   // Again where another thread was quicker to take the room.
-  while (end_.ok() && !has_room_locked() && !stuck()) {
+  while (end_.ok() && must_wait()) {
     lock.unlock();
-    if (!wait(op->deadline(), [&] { return has_room_locked() || stuck(); })) {
+    if (!wait(op->deadline(), [&] { return !must_wait(); })) {
       return {Code::timeout, "no room for another operation: " + std::to_string(group_.shape.params().depth) +
                                  " are in flight (the group's depth) and none completed in time"};
     }
@@ -59,6 +61,7 @@ Status Engine::start(const std::shared_ptr<Op>& op, Carried carried) {
     lock.lock();
   }
   if (!end_.ok()) return end_;
+  if (Status refused = op->refusal(group_); !refused.ok()) return refused;
   if (!has_room_locked()) {
     return {Code::invalid_usage, "op " + std::to_string(in_flight_.front()->number()) +
                                      " is planned and not run, and no more than " +
@@ -329,12 +332,6 @@ void Engine::note_waiting_locked() {
   ipc::store_relaxed(live.waiting_for, packed);
   ipc::store_relaxed(live.waiting_since_ns, ipc::steady_ns());
   ipc::store_relaxed(live.waiting_op, op.number());
-}
-
-std::shared_ptr<Op> Engine::find_locked(std::uint64_t number) const {
-  const auto found =
-      std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& op) { return op->number() == number; });
-  return found == in_flight_.end() ? nullptr : *found;
 }
 
 std::uint64_t Engine::waits_for_caller_locked() const {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -75,8 +76,8 @@ class Engine {
     if (end_.ok()) f(waits_for_caller_locked());
     return end_;
   }
-  // Inside of locked(): the operation of this number while it is in flight, else null.
-  [[nodiscard]] std::shared_ptr<Op> find_locked(std::uint64_t number) const;
+  // The operations in flight, oldest first. Inside of locked() or unless_ended().
+  [[nodiscard]] std::span<const std::shared_ptr<Op>> in_flight_locked() const { return in_flight_; }
   // Runs f under the group lock.
   template <class F>
   auto locked(F&& f) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "client/arguments.hpp"
@@ -14,6 +13,13 @@ namespace {
 constexpr Milliseconds kDefaultOpTimeout = 1'800'000;
 // Of a daemon that answers at all: it gives the other hosts 50 ms to say what they completed.
 constexpr std::chrono::seconds kEndWait{10};
+
+// The operation, if it is a dispatch of this handle; else null.
+std::shared_ptr<DispatchOp> dispatch_of(const std::shared_ptr<Op>& op, const std::shared_ptr<Handle>& handle) {
+  if (op->kind() != ipc::OpKind::dispatch) return nullptr;
+  auto dispatch = std::static_pointer_cast<DispatchOp>(op);
+  return dispatch->handle() == handle ? dispatch : nullptr;
+}
 
 }  // namespace
 
@@ -152,11 +158,13 @@ Status Group::may_begin(const Handle* routing, Then then) {
   std::uint64_t planned = 0;
   Handle::State state = Handle::State::ready;
   std::int64_t ended_by = -1;
+  std::uint64_t number = 0;
   Status ended = engine_->unless_ended([&](std::uint64_t waits_for_caller) {
     planned = waits_for_caller;
     if (routing == nullptr) return;
     state = routing->state;
     ended_by = routing->ended_by;
+    number = routing->route.op;
   });
   if (!ended.ok()) return ended;
   if (planned != 0 && then != Then::goes_on) {
@@ -165,14 +173,12 @@ Status Group::may_begin(const Handle* routing, Then then) {
                                   " is planned and not run: operations complete in order, so a blocking "
                                   "call would wait for itself; call rh_dispatch_run first, or pass an event"});
   }
-  // The number is constant: the caller has had the handle's name since its dispatch began.
   if (state != Handle::State::ready) {
-    return refuse(
-        {Code::invalid_usage, "the handle's dispatch (op " + std::to_string(routing->route.op) + ") is not complete"});
+    return refuse({Code::invalid_usage, "the handle's dispatch (op " + std::to_string(number) + ") is not complete"});
   }
   if (ended_by >= 0) {
-    return refuse({Code::invalid_usage, "rank " + std::to_string(ended_by) + " released the handle of op " +
-                                            std::to_string(routing->route.op)});
+    return refuse({Code::invalid_usage,
+                   "rank " + std::to_string(ended_by) + " released the handle of op " + std::to_string(number)});
   }
   return {};
 }
@@ -213,15 +219,18 @@ Result<std::shared_ptr<Op>> Group::make_combine(const rh_combine_args& args, con
 }
 
 Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>& handle) {
-  if (const Status ended = engine_->status(); !ended.ok()) return fail(ended);
-  const std::shared_ptr<Op> op = engine_->locked([&] {
-    auto newest = engine_->find_locked(handle->newest);
-    return newest != nullptr && newest->waits_for_caller() ? newest : nullptr;
+  std::shared_ptr<DispatchOp> oldest;
+  Status ended = engine_->unless_ended([&](std::uint64_t) {
+    for (const auto& op : engine_->in_flight_locked()) {
+      auto dispatch = dispatch_of(op, handle);
+      if (oldest == nullptr && dispatch != nullptr && dispatch->waits_for_caller()) oldest = std::move(dispatch);
+    }
   });
-  if (op == nullptr) {
+  if (!ended.ok()) return fail(ended);
+  if (oldest == nullptr) {
     return fail(refuse({Code::invalid_usage, "the handle has no planned dispatch that waits for rh_dispatch_run"}));
   }
-  return std::static_pointer_cast<DispatchOp>(op);
+  return oldest;
 }
 
 Result<void> Group::run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows) {
@@ -270,16 +279,19 @@ void Group::fill(const DispatchOp& op, rh_dispatch_result& result) const {
 }
 
 void Group::release(const std::shared_ptr<Handle>& handle) {
-  const bool abandoned = engine_->locked([&] {
+  const bool waited = engine_->locked([&] {
     context_->releases.push_back(handle->route.op);
     context_->handles.release();
-    const auto newest = engine_->find_locked(handle->newest);
-    if (newest == nullptr || !newest->waits_for_caller()) return false;
-    // Nobody can run it any more, and the others wait for it: it goes through, and its rows are dropped.
-    static_cast<DispatchOp&>(*newest).run(nullptr, 0);
-    return true;
+    bool any = false;
+    for (const auto& op : engine_->in_flight_locked()) {
+      const auto dispatch = dispatch_of(op, handle);
+      if (dispatch == nullptr) continue;
+      any |= dispatch->waits_for_caller();
+      dispatch->abandon();
+    }
+    return any;
   });
-  if (abandoned) {
+  if (waited) {
     (void)engine_->detach();  // without one the group has ended, and nothing waits any more
     engine_->nudge();
   }

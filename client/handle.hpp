@@ -24,7 +24,7 @@ struct Received {
   kernels::RowMeta fields;
 };
 
-// State changes under the group lock; after `ready` everything but `ended_by`, `newest` and `cached` is constant.
+// State changes under the group lock; after `ready` everything but `ended_by` and `cached` is constant.
 struct Handle {
   enum class State : std::uint8_t {
     planning,  // its dispatch is in flight
@@ -54,7 +54,6 @@ struct Handle {
   std::vector<std::int32_t>& expert_counts = tables->expert_counts;
   std::vector<std::int32_t>& expert_offsets = tables->expert_offsets;
   std::vector<std::int64_t>& expert_offsets64 = tables->expert_offsets64;
-  std::uint64_t newest = 0;  // number of its newest dispatch
   State state = State::planning;
   std::uint32_t tokens = 0;
   Received received;

@@ -15,6 +15,8 @@
 #include "ipc/layout/group_segment.hpp"
 #include "ipc/status.hpp"
 #include "ipc/wire.hpp"
+#include "kernels/host/dispatch_roles.hpp"
+#include "kernels/host/row_writer.hpp"
 #include "kernels/host/step.hpp"
 #include "kernels/plan/plan.hpp"
 
@@ -43,9 +45,10 @@ struct Call {
 
 class Op {
  public:
-  // What one token on two ranks of one host needs. With 8 bytes more a dispatch would be larger than what malloc keeps
-  // in its list of each thread (1032 bytes).
-  static constexpr std::size_t kInlineBytes = 232;
+  // What a dispatch of one channel on two ranks of one host needs. It still fits the largest blocks that glibc keeps in
+  // a list of each thread (1032 bytes).
+  static constexpr std::size_t kInlineBytes =
+      2 * sizeof(ipc::GroupSegment::Row) + sizeof(kernels::Tracked<kernels::LocalRole>) + 2 * sizeof(kernels::Output);
 
   Op(ipc::OpKind kind, Call call) : kind_(kind), deadline_(call.deadline), times_{.called_ns = call.at_ns} {}
   virtual ~Op() = default;
@@ -55,6 +58,8 @@ class Op {
   // Before the operation has a number: everything that can be refused (memory above all). After an error or an
   // exception the call did not happen, and the engine calls withdraw().
   virtual Result<void> prepare(GroupContext& group) = 0;
+  // Why the call cannot happen as things are, however much room there is among the operations in flight.
+  [[nodiscard]] virtual Status refusal(const GroupContext& /*group*/) const { return {}; }
   // Gives back to the arena whatever prepare() took before it failed.
   virtual void withdraw(GroupContext& group) noexcept = 0;
   // Does what can be done now. An error is one of the whole group. `prior`: the nearest older operation of the same

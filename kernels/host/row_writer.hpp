@@ -35,8 +35,8 @@ struct RowUse {
 class RowWriter {
  public:
   RowWriter() = default;
-  // `outputs` by local rank, all resolved, and `targets`, scratch of the thread that writes, live as long as the writer
-  // writes. The route's bases must be computed.
+  // `outputs` by local rank, all resolved, and `targets`, scratch that nobody else uses during a write(), live as long
+  // as the writer writes. The route's bases must be computed.
   RowWriter(const ExpertMap& map, std::uint16_t domain, const Route& route, std::span<Output> outputs,
             std::uint32_t row_bytes, StoreMode mode, std::vector<void*>& targets);
 

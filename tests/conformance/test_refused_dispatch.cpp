@@ -147,6 +147,40 @@ TEST_P(RefusedDispatch, TooManyHandles) {
   });
 }
 
+// Who is refused does not wait for room first: here only the refusal lets the other rank go on.
+TEST_P(RefusedDispatch, TooManyHandlesWhileTheDepthIsFull) {
+  std::promise<void> refused;
+  const std::shared_future<void> after = refused.get_future().share();
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    auto config = small_config(2, rank);
+    config.depth = 2;
+    config.max_handles = 2;
+    const Group group(session, id, config);
+    rh_group* const g = group.get();
+    SmallCall call;
+    if (rank == 1) after.wait();
+    std::array<Handle, 2> handles;
+    std::array<rh_dispatch_result, 2> results{make<rh_dispatch_result>(), make<rh_dispatch_result>()};
+    std::array<rh_event*, 2> events{};
+    for (std::size_t i = 0; i < 2; ++i) {
+      rh_handle* handle = nullptr;
+      ASSERT_EQ(rh_dispatch(g, &call.args, &results[i], &handle, &events[i]), RH_OK) << rh_last_error();
+      handles[i] = Handle(handle);
+    }
+    if (rank == 0) {
+      auto result = make<rh_dispatch_result>();
+      rh_handle* handle = nullptr;
+      rh_event* event = nullptr;
+      expect_refused(g, "third handle", rh_dispatch(g, &call.args, &result, &handle, &event), RH_LIMIT_EXCEEDED,
+                     {"2", "max_handles"}, 0);
+      refused.set_value();
+    }
+    for (rh_event* event : events) ASSERT_EQ(rh_event_wait(event, 30'000), RH_OK) << rh_last_error();
+    for (Handle& handle : handles) handle.release();
+    good_round(g);
+  });
+}
+
 // Known handles only, of this group, complete, and not released by any rank.
 TEST_P(RefusedDispatch, HandlesThatCannotBeCached) {
   std::promise<UniqueId> made;
@@ -213,6 +247,74 @@ TEST_P(RefusedDispatch, PlaceTooSmallThenLarger) {
     }
     good_round(g);
   });
+}
+
+// With two dispatches of one handle in flight, the place is that of the one that waits for it.
+TEST_P(RefusedDispatch, PlaceTooSmallOfTheOlderOfTwoCachedOnes) {
+  cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    const Group group(session, id, small_config(2, rank));
+    rh_group* const g = group.get();
+    SmallCall call;
+    Handle owner = group.dispatch(call.args).second;
+    std::array<std::vector<float>, 2> places;
+    std::array<rh_dispatch_result, 2> results{make<rh_dispatch_result>(), make<rh_dispatch_result>()};
+    std::array<rh_event*, 2> events{};
+    for (std::size_t i = 0; i < 2; ++i) {
+      places[i].resize(6 * kSmallHidden);
+      rh_dispatch_args args = call.args;
+      args.cached = owner.get();
+      args.out = places[i].data();
+      args.out_rows = i == 0 ? 5 : 6;
+      rh_handle* handle = nullptr;
+      ASSERT_EQ(rh_dispatch(g, &args, &results[i], &handle, &events[i]), RH_OK) << rh_last_error();
+    }
+    ASSERT_EQ(rh_event_wait(events[0], 30'000), RH_LIMIT_EXCEEDED) << rh_last_error();
+    auto result = make<rh_dispatch_result>();
+    ASSERT_EQ(rh_dispatch_run(g, owner.get(), places[0].data(), 6, &result, nullptr), RH_OK) << rh_last_error();
+    EXPECT_EQ(result.rows, places[0].data());
+    ASSERT_EQ(rh_event_wait(events[1], 30'000), RH_OK) << rh_last_error();
+    EXPECT_EQ(results[1].rows, places[1].data());
+    EXPECT_EQ(places[0], places[1]);
+    good_round(g);
+  });
+}
+
+// Its handle is gone before anybody can know that the place is too small: the others get their rows all the same.
+TEST_P(RefusedDispatch, PlaceTooSmallOfAHandleThatWasReleasedBefore) {
+  for (const bool cached : {false, true}) {
+    std::promise<void> released;
+    const std::shared_future<void> after = released.get_future().share();
+    cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
+      const Group group(session, id, small_config(2, rank));
+      rh_group* const g = group.get();
+      SmallCall call;
+      std::vector<float> place(6 * kSmallHidden);
+      Handle owner;
+      if (cached) owner = group.dispatch(call.args).second;
+      rh_dispatch_args args = call.args;
+      args.cached = owner.get();
+      auto result = make<rh_dispatch_result>();
+      rh_handle* handle = nullptr;
+      if (rank == 0) {
+        args.out = place.data();
+        args.out_rows = 5;
+        rh_event* event = nullptr;
+        ASSERT_EQ(rh_dispatch(g, &args, &result, &handle, &event), RH_OK) << rh_last_error();
+        if (!cached) owner = Handle(handle);
+        owner.release();
+        released.set_value();
+        EXPECT_EQ(rh_event_wait(event, 30'000), RH_LIMIT_EXCEEDED) << rh_last_error();
+        EXPECT_NE(std::string(rh_last_error()).find("5 rows, this rank receives 6"), std::string::npos);
+        EXPECT_NE(std::string(rh_last_error()).find("dropped"), std::string::npos) << rh_last_error();
+      } else {
+        after.wait();
+        ASSERT_EQ(rh_dispatch(g, &args, &result, &handle, nullptr), RH_OK) << rh_last_error();
+        if (!cached) owner = Handle(handle);
+        EXPECT_EQ(result.row_count, 6U);
+      }
+      good_round(g);
+    });
+  }
 }
 
 // In C++ the exception leaves nobody with the handle: it is released, and the others get their rows.

@@ -244,15 +244,16 @@ RH_API rh_status rh_dispatch(rh_group* group, const rh_dispatch_args* args, rh_d
                              rh_handle** handle, rh_event** event);
 
 /* The two halves of a dispatch, for callers that allocate the output themselves. plan sends what needs no output and
- * returns when the counts are known; run gives the place (args.out and out_rows of rh_dispatch are ignored). */
+ * returns when the counts are known; run gives the place (args.out and out_rows of rh_dispatch are ignored), to the
+ * oldest dispatch of the handle that waits for one. */
 RH_API rh_status rh_dispatch_plan(rh_group* group, const rh_dispatch_args* args, uint64_t* row_count,
                                   rh_handle** handle);
 RH_API rh_status rh_dispatch_run(rh_group* group, rh_handle* handle, void* out, size_t out_rows,
                                  rh_dispatch_result* result, rh_event** event);
 
 /* Ends this rank's use of the routing and frees what belongs to the handle. The handle ends on every rank with this
- * rank's next operation. A dispatch that was planned and not run goes through, for the others; its rows are dropped.
- * NULL is allowed. */
+ * rank's next operation. A dispatch that was planned and not run, or whose place is too small, goes through, for the
+ * others; its rows are dropped, and its event says RH_LIMIT_EXCEEDED. NULL is allowed. */
 RH_API rh_status rh_handle_release(rh_handle* handle);
 
 /* ---- combine ---- */

@@ -31,8 +31,8 @@ class EpBenchTest : public testing::Test {
   ~EpBenchTest() override { unsetenv("TMPDIR"); }
 
   [[nodiscard]] std::string path() const { return fs::path(folder_.file("x")).parent_path(); }
-  // A limit for what hangs: a comparison, with a core for each of its processes, takes minutes on a busy machine.
-  static ipc::Deadline soon() { return ipc::Deadline::after(std::chrono::minutes(4)); }
+  // A limit for what hangs: a comparison, with a core for each of its processes, takes a minute on a busy machine.
+  static ipc::Deadline soon() { return ipc::Deadline::after(std::chrono::minutes(2)); }
 
   static std::vector<std::string> command(std::vector<std::string> words) {
     words.insert(words.begin(), EP_BENCH);

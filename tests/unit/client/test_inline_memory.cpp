@@ -20,8 +20,8 @@ TEST(InlineMemory, SmallTablesAreInsideAndApart) {
   InlineMemory<64> memory;
   std::pmr::vector<char> first(3, 'a', &memory);
   std::pmr::vector<std::uint64_t> second(4, ~std::uint64_t{0}, &memory);
-  EXPECT_TRUE(is_inside(first.data(), memory));
-  EXPECT_TRUE(is_inside(second.data(), memory));
+  EXPECT_EQ(is_inside(first.data(), memory), kInlineTables);
+  EXPECT_EQ(is_inside(second.data(), memory), kInlineTables);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(second.data()) % alignof(std::uint64_t), 0U);
   EXPECT_EQ(first, (std::pmr::vector<char>{'a', 'a', 'a'}));
 }
@@ -29,7 +29,7 @@ TEST(InlineMemory, SmallTablesAreInsideAndApart) {
 TEST(InlineMemory, TheLastByteIsUsed) {
   InlineMemory<64> memory;
   const std::pmr::vector<std::uint64_t> whole(8, 1, &memory);
-  EXPECT_TRUE(is_inside(whole.data(), memory));
+  EXPECT_EQ(is_inside(whole.data(), memory), kInlineTables);
   const std::pmr::vector<char> no_room(1, 'a', &memory);
   EXPECT_FALSE(is_inside(no_room.data(), memory));
 }
