@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -200,9 +201,30 @@ void DispatchOp::run(void* out, std::uint64_t out_rows) {
   too_small_ = false;
 }
 
-void DispatchOp::abandon() noexcept {
+bool DispatchOp::abandon() noexcept {
   abandoned_ = true;
-  if (!may_run_) drop();
+  if (may_run_) return true;
+  drop();
+  return keep_data();
+}
+
+// Dense: all rows, then all side data.
+bool DispatchOp::keep_data() noexcept {
+  const std::size_t row = form_.row_bytes;
+  const std::size_t side = request_.side_bytes;
+  const std::size_t tokens = handle_->tokens;
+  try {
+    kept_.resize(tokens * (row + side));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  kernels::TokenData copy{kept_.data(), row, side == 0 ? nullptr : kept_.data() + tokens * row, side};
+  for (std::uint32_t t = 0; t < tokens; ++t) {
+    std::memcpy(kept_.data() + t * row, request_.data.row(t), row);
+    if (side != 0) std::memcpy(kept_.data() + tokens * row + t * side, request_.data.side_of(t), side);
+  }
+  request_.data = copy;
+  return true;
 }
 
 // The arena takes the rows, as long as the operation uses them.

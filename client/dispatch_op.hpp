@@ -52,8 +52,9 @@ class DispatchOp final : public Op {
   // The place for the rows; from now on the operation can move. out null: the arena.
   void run(void* out, std::uint64_t out_rows);
   // Its handle is released: nobody can run it any more. Where it waits for that, now or once the counts are known, it
-  // goes through, for the others, and its rows are dropped.
-  void abandon() noexcept;
+  // goes through, for the others, and its rows are dropped. Where no event says when, it goes on with a copy of what
+  // the caller gave; false when there is no memory for one.
+  bool abandon() noexcept;
   [[nodiscard]] bool dropped() const noexcept { return dropped_; }
   [[nodiscard]] const std::shared_ptr<Handle>& handle() const noexcept { return handle_; }
   [[nodiscard]] const Received& output() const noexcept { return received_; }
@@ -64,6 +65,7 @@ class DispatchOp final : public Op {
   [[nodiscard]] std::uint64_t forecast(const GroupContext& group) const;
   Result<void> take_slices(GroupContext& group);
   Result<void> count(GroupContext& group);
+  bool keep_data() noexcept;
   void drop() noexcept;
   Result<void> place(GroupContext& group);
   Result<bool> open_outputs(GroupContext& group);
@@ -75,6 +77,7 @@ class DispatchOp final : public Op {
 
   std::shared_ptr<Handle> handle_;
   DispatchRequest request_;
+  std::vector<std::byte> kept_;  // the caller's rows and side data, once it may have freed them
   kernels::ChunkForm form_;
   bool counted_ = false;
   bool may_run_;

@@ -63,6 +63,7 @@ class Engine {
 
   // What the next operation will be called.
   [[nodiscard]] std::uint64_t next_number();
+  [[nodiscard]] std::uint64_t next_number_locked() const { return next_op_; }
   // The reason the group ended, or ok.
   [[nodiscard]] Status status();
   [[nodiscard]] std::uint64_t completed();

@@ -279,22 +279,24 @@ void Group::fill(const DispatchOp& op, rh_dispatch_result& result) const {
 }
 
 void Group::release(const std::shared_ptr<Handle>& handle) {
-  const bool waited = engine_->locked([&] {
-    context_->releases.push_back(handle->route.op);
+  bool waited = false;
+  std::shared_ptr<DispatchOp> reads_on;  // from the caller's memory; the newest, as operations complete in order
+  engine_->locked([&] {
+    context_->releases.push_back({handle->route.op, engine_->next_number_locked()});
     context_->handles.release();
-    bool any = false;
     for (const auto& op : engine_->in_flight_locked()) {
       const auto dispatch = dispatch_of(op, handle);
       if (dispatch == nullptr) continue;
-      any |= dispatch->waits_for_caller();
-      dispatch->abandon();
+      waited |= dispatch->waits_for_caller();
+      if (!dispatch->abandon()) reads_on = dispatch;
     }
-    return any;
   });
-  if (waited) {
-    (void)engine_->detach();  // without one the group has ended, and nothing waits any more
-    engine_->nudge();
-  }
+  if (!waited) return;
+  (void)engine_->detach();  // without one the group has ended, and nothing waits any more
+  engine_->nudge();
+  if (reads_on == nullptr) return;
+  // At its deadline it ends on all ranks.
+  (void)engine_->wait(ipc::Deadline::never(), [&] { return reads_on->concluded(); });
 }
 
 void Group::abort(const std::string& reason) {

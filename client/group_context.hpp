@@ -17,6 +17,13 @@
 
 namespace railhead::client {
 
+// Of the handle of dispatch `handle_op`. An operation called before may use the handle and have its header still to
+// publish: the header that ends the handle for the others is that of a later one.
+struct Release {
+  std::uint64_t handle_op;
+  std::uint64_t earliest;  // number of the first operation called after it
+};
+
 struct GroupContext {
   ipc::GroupShape shape;
   kernels::ExpertMap experts;
@@ -28,8 +35,8 @@ struct GroupContext {
   std::unique_ptr<kernels::RailPort> rail;  // null when there is one domain
   std::shared_ptr<Arena> arena;
   std::unique_ptr<PeerArenas> peers;
-  // Handles that this rank released and whose release no header carried yet.
-  std::vector<std::uint64_t> releases;
+  // Handles that this rank released and whose release no header carried yet, in the order of their calls.
+  std::vector<Release> releases;
   HandleList handles;
   kernels::TokenScratch scratch{};
   std::uint64_t last_rows[2] = {};  // by layout: what this rank's last dispatch received, with padding

@@ -51,9 +51,7 @@ bool Op::publish(GroupContext& group, const kernels::Plan& plan) {
     header_.called_ns = times_.called_ns;
     header_.epoch = group.shape.epoch();
     header_.kind = static_cast<std::uint8_t>(kind_);
-    header_.release_count = static_cast<std::uint32_t>(std::min(group.releases.size(), kReleasesPerHeader));
-    std::copy_n(group.releases.begin(), header_.release_count, header_.releases);
-    group.releases.erase(group.releases.begin(), group.releases.begin() + header_.release_count);
+    take_releases(group);
     ipc::store_relaxed(group.words.live(group.local).planned, number_);  // relaxed: read by the daemon after our death
     group.words.publish_header(group.rank, ipc::GroupSegment::Origin::this_domain, header_, plan.slice(group.domain));
     on_board_ = true;
@@ -62,6 +60,16 @@ bool Op::publish(GroupContext& group, const kernels::Plan& plan) {
   }
   published_ = publish_remote(group, plan);
   return published_;
+}
+
+void Op::take_releases(GroupContext& group) {
+  std::uint32_t count = 0;
+  for (const Release& release : group.releases) {
+    if (release.earliest > number_ || count == kReleasesPerHeader) break;
+    header_.releases[count++] = release.handle_op;
+  }
+  header_.release_count = count;
+  group.releases.erase(group.releases.begin(), group.releases.begin() + count);
 }
 
 bool Op::publish_remote(GroupContext& group, const kernels::Plan& plan) {

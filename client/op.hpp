@@ -108,6 +108,7 @@ class Op {
   InlineMemory<kInlineBytes> memory_;
 
  private:
+  void take_releases(GroupContext& group);
   bool publish_remote(GroupContext& group, const kernels::Plan& plan);
 
   ipc::OpKind kind_;

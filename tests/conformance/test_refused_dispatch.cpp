@@ -2,6 +2,7 @@
 // all ranks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -317,7 +318,8 @@ TEST_P(RefusedDispatch, PlaceTooSmallOfAHandleThatWasReleasedBefore) {
   }
 }
 
-// In C++ the exception leaves nobody with the handle: it is released, and the others get their rows.
+// In C++ the exception leaves nobody with the handle: it is released, and the others get their rows, although the
+// caller has its memory back.
 TEST_P(RefusedDispatch, PlaceTooSmallInCppKeepsNoHandle) {
   cluster_.run(hosts(), [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
     auto config = small_config(2, rank);
@@ -334,8 +336,16 @@ TEST_P(RefusedDispatch, PlaceTooSmallInCppKeepsNoHandle) {
       } catch (const Error& e) {
         EXPECT_EQ(e.status(), RH_LIMIT_EXCEEDED) << e.what();
       }
+      std::fill(call.x.begin(), call.x.end(), -1.0F);
+      std::fill(call.side.begin(), call.side.end(), std::uint8_t{99});
     } else {
-      EXPECT_EQ(group.dispatch(call.args).first.row_count, 6U);
+      const auto [got, handle] = group.dispatch(call.args);
+      ASSERT_EQ(got.row_count, 6U);
+      const auto* const side = static_cast<const std::uint8_t*>(got.side);
+      for (std::uint32_t i = 0; i < 6; ++i) {
+        EXPECT_EQ(place[i * kSmallHidden], static_cast<float>(got.row_token[i] + 1)) << "of rank " << got.row_rank[i];
+        EXPECT_EQ(side[i * kSmallSide], 7) << "of rank " << got.row_rank[i];
+      }
     }
     good_round(group.get());
   });

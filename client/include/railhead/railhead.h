@@ -193,7 +193,8 @@ RH_API rh_status rh_free(rh_group* group, void* memory);
 
 typedef struct rh_dispatch_args {
   size_t size;
-  const void* x;  /* [tokens, hidden] of `type`; NULL if tokens is 0. x and side stay until the operation is complete */
+  const void* x; /* [tokens, hidden] of `type`; NULL if tokens is 0. x and side stay until the operation is complete, or
+                  * its handle is released while it waits for rh_dispatch_run: then the rest of them is copied */
   size_t x_pitch; /* bytes from row to row; 0 = dense */
   rh_type type;
   uint32_t tokens; /* of this rank in this call; may differ between ranks, may be 0 */
