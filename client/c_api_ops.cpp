@@ -30,34 +30,23 @@ std::string short_of(const DispatchOp& dispatch) {
 // Under the group lock: results of a finished (or too short) dispatch and the code to return for it. None: neither.
 std::optional<Status> outcome(const EventEntry& call) noexcept {
   const Op& op = *call.op;
-  const bool too_small = call.dispatch != nullptr && call.dispatch->too_small();
+  const DispatchOp* const dispatch = call.dispatch;
+  const bool good = op.concluded() && op.result().ok();
+  const bool too_small = dispatch != nullptr && !op.concluded() && dispatch->too_small();
+  const bool dropped = dispatch != nullptr && good && dispatch->dropped();
+  if (!op.concluded() && !too_small) return std::nullopt;
   try {
-    if (op.concluded()) {
-      const bool dropped = call.dispatch != nullptr && call.dispatch->dropped();
-      if (op.result().ok() && dropped) {
-        return Status(Code::limit_exceeded, short_of(*call.dispatch) +
-                                                ", and its handle was released before: the rows "
-                                                "are dropped");
-      }
-      if (op.result().ok() && call.result != nullptr) call.group->fill(*call.dispatch, *call.result);
-      return op.result();
+    if (too_small) {
+      return Status(Code::limit_exceeded, short_of(*dispatch) + "; finish with rh_dispatch_run and a larger output");
     }
-    if (!too_small) return std::nullopt;
-    return Status(Code::limit_exceeded, short_of(*call.dispatch) + "; finish with rh_dispatch_run and a larger output");
+    if (dropped) {
+      return Status(Code::limit_exceeded, short_of(*dispatch) + "; its handle is released and the rows are dropped");
+    }
+    if (good && dispatch != nullptr && call.result != nullptr) call.group->fill(*dispatch, *call.result);
+    return op.result();
   } catch (const std::bad_alloc&) {
-    return Status(op.concluded() ? op.result().code() : Code::limit_exceeded, {});  // without its sentence
+    return Status(too_small || dropped ? Code::limit_exceeded : op.result().code(), {});  // without its sentence
   }
-}
-
-// What an event that is over returns; without an outcome, why the group ended.
-Status settle(const EventEntry& call) {
-  Engine& engine = call.group->engine();
-  const auto settled = engine.locked([&] { return outcome(call); });
-  return settled ? *settled : engine.status();
-}
-
-bool settled(const EventEntry& call) {
-  return call.op->concluded() || (call.dispatch != nullptr && call.dispatch->too_small());
 }
 
 Group::Then then(const rh_event* const* event) {
@@ -190,11 +179,15 @@ rh_status rh_dispatch_run(rh_group* group, rh_handle* handle, void* out, size_t 
     if (result == nullptr) return report(found->refuse({Code::invalid_argument, "result is NULL"}));
     auto known = find_handle(handle, found);
     if (!known) return report(found->refuse(known.error()));
-    auto op = found->planned(*known);
-    if (!op) return report(op);
-    Ending ending({found, *op, op->get(), result}, event);
-    if (auto run = found->run(*op, out, out_rows); !run) return report(run);
-    return ending.conclude();
+    while (true) {
+      auto op = found->planned(*known, then(event));
+      if (!op) return report(op);
+      Ending ending({found, *op, op->get(), result}, event);
+      auto run = found->run(*op, out, out_rows);
+      if (!run) return report(run);
+      if (*run) return ending.conclude();
+      // Another thread ran this one; there may be another.
+    }
   });
 }
 
@@ -228,15 +221,21 @@ rh_status rh_event_wait(rh_event* event, uint64_t timeout_ms) {
   return guarded([&]() -> rh_status {
     const auto entry = process().events.find(event);
     if (entry == nullptr) return unknown("the event");
-    const auto deadline = railhead::ipc::Deadline::after_ms(timeout_ms);
     Engine& engine = entry->group->engine();
-    if (!engine.wait(deadline, [&] { return settled(*entry); })) {
+    std::optional<Status> result;
+    // Asked once: what ends the wait is what the caller is told, whatever another thread does with the handle
+    // meanwhile.
+    const auto over = [&] {
+      result = outcome(*entry);
+      return result.has_value();
+    };
+    if (!engine.wait(railhead::ipc::Deadline::after_ms(timeout_ms), std::ref(over))) {
       return report(Status(Code::in_progress, "the operation (op " + std::to_string(entry->op->number()) +
                                                   ") is not complete after " + std::to_string(timeout_ms) +
                                                   " ms; the event still stands"));
     }
-    process().events.take(event);
-    return report(settle(*entry));
+    if (process().events.take(event) == nullptr) return unknown("the event");
+    return report(result ? *result : engine.status());
   });
 }
 
@@ -246,9 +245,12 @@ rh_status rh_event_test(rh_event* event) {
     if (entry == nullptr) return unknown("the event");
     Engine& engine = entry->group->engine();
     engine.poll();
-    const bool done = engine.locked([&] { return settled(*entry); }) || !engine.status().ok();
-    if (!done) return RH_IN_PROGRESS;
-    process().events.take(event);
-    return report(settle(*entry));
+    auto result = engine.locked([&] { return outcome(*entry); });
+    if (!result) {
+      if (Status ended = engine.status(); !ended.ok()) result = std::move(ended);
+    }
+    if (!result) return RH_IN_PROGRESS;
+    if (process().events.take(event) == nullptr) return unknown("the event");
+    return report(*result);
   });
 }

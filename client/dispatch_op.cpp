@@ -114,7 +114,12 @@ Result<void> DispatchOp::offer(GroupContext& group) {
     rows_ref_ = own->ref;
   }
   auto meta = group.arena->allocate(ipc::SegmentKind::receive, meta_bytes(rows));
-  if (!meta) return fail(meta.error());
+  if (!meta) {
+    if (callers) return fail(meta.error());
+    group.arena->release(received_.own_rows);
+    received_.own_rows = {};
+    return {};
+  }
   received_.meta = *meta;
   offered_rows_ = rows;
   header_.rows_span = rows_ref_.word;

@@ -153,6 +153,12 @@ Status Group::refuse(const Status& reason, std::uint64_t planned) {
   return {reason.code(), text};
 }
 
+Status Group::behind_planned(std::uint64_t planned) {
+  return refuse({Code::invalid_usage, "op " + std::to_string(planned) +
+                                          " is planned and not run: operations complete in order, so a blocking call "
+                                          "would wait for itself; call rh_dispatch_run first, or pass an event"});
+}
+
 // One look at the engine for all: taking its lock is a fiftieth of a one-token operation.
 Status Group::may_begin(const Handle* routing, Then then) {
   std::uint64_t planned = 0;
@@ -167,12 +173,7 @@ Status Group::may_begin(const Handle* routing, Then then) {
     number = routing->route.op;
   });
   if (!ended.ok()) return ended;
-  if (planned != 0 && then != Then::goes_on) {
-    return refuse(
-        {Code::invalid_usage, "op " + std::to_string(planned) +
-                                  " is planned and not run: operations complete in order, so a blocking "
-                                  "call would wait for itself; call rh_dispatch_run first, or pass an event"});
-  }
+  if (planned != 0 && then != Then::goes_on) return behind_planned(planned);
   if (state != Handle::State::ready) {
     return refuse({Code::invalid_usage, "the handle's dispatch (op " + std::to_string(number) + ") is not complete"});
   }
@@ -218,9 +219,11 @@ Result<std::shared_ptr<Op>> Group::make_combine(const rh_combine_args& args, con
   return std::make_shared<CombineOp>(handle, *request, called_now());
 }
 
-Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>& handle) {
+Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>& handle, Then then) {
   std::shared_ptr<DispatchOp> oldest;
-  Status ended = engine_->unless_ended([&](std::uint64_t) {
+  std::uint64_t first = 0;
+  Status ended = engine_->unless_ended([&](std::uint64_t waits_for_caller) {
+    first = waits_for_caller;
     for (const auto& op : engine_->in_flight_locked()) {
       auto dispatch = dispatch_of(op, handle);
       if (oldest == nullptr && dispatch != nullptr && dispatch->waits_for_caller()) oldest = std::move(dispatch);
@@ -230,22 +233,24 @@ Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>
   if (oldest == nullptr) {
     return fail(refuse({Code::invalid_usage, "the handle has no planned dispatch that waits for rh_dispatch_run"}));
   }
+  if (then == Then::waits && first != oldest->number()) return fail(behind_planned(first));
   return oldest;
 }
 
-Result<void> Group::run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows) {
+Result<bool> Group::run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows) {
   if (out != nullptr && out_rows > UINT32_MAX) return fail(refuse(too_many_rows(out_rows), op->number()));
-  auto done = engine_->locked([&]() -> Result<void> {
+  auto done = engine_->locked([&]() -> Result<bool> {
+    if (!op->waits_for_caller()) return false;
     if (out != nullptr && out_rows < op->output_rows()) {
       return fail(Code::limit_exceeded, "out holds " + std::to_string(out_rows) + " rows, this rank receives " +
                                             std::to_string(op->output_rows()) +
                                             "; call rh_dispatch_run with a larger output");
     }
     op->run(out, out_rows);
-    return {};
+    return true;
   });
   if (!done) return fail(refuse(done.error(), op->number()));
-  engine_->nudge();
+  if (*done) engine_->nudge();
   return done;
 }
 

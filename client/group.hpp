@@ -41,9 +41,10 @@ class Group {
   // A call on this group that did not happen: notes it for `why`, ends the group where it was asked for. Returns what
   // to tell the caller.
   Status refuse(const Status& reason, std::uint64_t planned = 0);
-  // The planned dispatch of this handle, or invalid_usage.
-  Result<std::shared_ptr<DispatchOp>> planned(const std::shared_ptr<Handle>& handle);
-  Result<void> run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows);
+  // The oldest dispatch of this handle that waits for its place, or invalid_usage.
+  Result<std::shared_ptr<DispatchOp>> planned(const std::shared_ptr<Handle>& handle, Then then);
+  // False when it does not wait for its place any more.
+  Result<bool> run(const std::shared_ptr<DispatchOp>& op, void* out, std::uint64_t out_rows);
   void fill(const DispatchOp& op, rh_dispatch_result& result) const;
   void release(const std::shared_ptr<Handle>& handle);
 
@@ -61,6 +62,8 @@ class Group {
   Result<void> map_words(AttachResult attached, std::uint32_t proxy);
   // Why no operation can be made now, one that uses `routing` again unless that is null.
   Status may_begin(const Handle* routing, Then then);
+  // A blocking call would wait for itself.
+  Status behind_planned(std::uint64_t planned);
   [[nodiscard]] Call called_now() const;
 
   std::shared_ptr<Session> session_;

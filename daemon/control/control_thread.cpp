@@ -138,7 +138,8 @@ kj::Promise<void> ControlThread::accept_loop() {
       })
       .catch_([this](kj::Exception&& e) {
         const std::string reason = e.getDescription().cStr();
-        if (not_accepted_.note(reason)) parts_.log->warning("a client could not be accepted: " + reason);
+        if (not_accepted_.note({Code::system, reason}))
+          parts_.log->warning("a client could not be accepted: " + reason);
         return io_.provider->getTimer().afterDelay(10 * kj::MILLISECONDS);
       })
       // While draining, too: newcomers and operators get an answer.
@@ -226,7 +227,7 @@ void ControlThread::trouble(const std::string& text) {
 }
 
 void ControlThread::mesh_refused(const Status& reason) {
-  if (turned_away_.note(reason.message())) parts_.log->failure(log::Level::warning, "mesh: turned away", reason);
+  if (turned_away_.note(reason)) parts_.log->failure(log::Level::warning, "mesh: turned away", reason);
 }
 
 void ControlThread::with_group(const GroupKey& key, const std::function<void(LocalGroup&)>& f) {

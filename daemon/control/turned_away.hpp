@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "ipc/status.hpp"
+
 namespace railhead::daemon {
 
 class TurnedAway {
@@ -12,26 +14,33 @@ class TurnedAway {
   using Clock = std::chrono::steady_clock;
 
   // Whether it is worth a log line: who is turned away comes again within milliseconds.
-  bool note(const std::string& reason) {
-    last_ = reason;
-    last_at_ = Clock::now();
-    if (const auto said = said_.find(reason); said != said_.end() && last_at_ - said->second < kSayAgain) return false;
+  bool note(const Status& reason) {
+    const auto now = Clock::now();
+    (reason.code() == Code::peer_lost ? left_ : faulty_) = {reason.message(), now};
+    const auto said = said_.find(reason.message());
+    if (said != said_.end() && now - said->second < kSayAgain) return false;
     if (said_.size() >= kMostReasons) said_.clear();
-    said_[reason] = last_at_;
+    said_[reason.message()] = now;
     return true;
   }
 
   // What a sentence about missing ranks adds; empty when nobody was turned away since then.
   [[nodiscard]] std::string since(Clock::time_point then) const {
-    return last_.empty() || last_at_ < then ? std::string() : "; meanwhile the mesh turned away: " + last_;
+    const Last& last = faulty_.at < then ? left_ : faulty_;
+    return last.reason.empty() || last.at < then ? std::string() : "; meanwhile the mesh turned away: " + last.reason;
   }
 
  private:
   static constexpr std::chrono::seconds kSayAgain{60};
   static constexpr std::size_t kMostReasons = 256;
 
-  std::string last_;
-  Clock::time_point last_at_;
+  struct Last {
+    std::string reason;
+    Clock::time_point at;
+  };
+  // A caller with a wrong key calls again and again and gives up in the middle of a call: that it left says less.
+  Last faulty_;
+  Last left_;
   std::map<std::string, Clock::time_point> said_;
 };
 

@@ -246,7 +246,11 @@ RH_API rh_status rh_dispatch(rh_group* group, const rh_dispatch_args* args, rh_d
 
 /* The two halves of a dispatch, for callers that allocate the output themselves. plan sends what needs no output and
  * returns when the counts are known; run gives the place (args.out and out_rows of rh_dispatch are ignored), to the
- * oldest dispatch of the handle that waits for one. */
+ * oldest dispatch of the handle that waits for one.
+ * Operations complete in order: while a dispatch of this rank waits for its run, a blocking call and another plan are
+ * RH_INVALID_USAGE, and the events of younger operations do not complete. A call that blocks already when the place of
+ * an older dispatch proves too small waits for that run, too, until op_timeout_ms: wait for the older one's event
+ * first, or run it from another thread. */
 RH_API rh_status rh_dispatch_plan(rh_group* group, const rh_dispatch_args* args, uint64_t* row_count,
                                   rh_handle** handle);
 RH_API rh_status rh_dispatch_run(rh_group* group, rh_handle* handle, void* out, size_t out_rows,
@@ -278,7 +282,8 @@ RH_API rh_status rh_combine(rh_group* group, const rh_combine_args* args, rh_eve
 
 /* ---- events ---- */
 
-/* Waits; RH_IN_PROGRESS after timeout_ms leaves the event as it is, any other result is the operation's (RH_TIMEOUT: it
+/* Of one event, one thread at a time.
+ * Waits; RH_IN_PROGRESS after timeout_ms leaves the event as it is, any other result is the operation's (RH_TIMEOUT: it
  * reached its own deadline) and frees the event. timeout_ms UINT64_MAX = until the operation ends. */
 RH_API rh_status rh_event_wait(rh_event* event, uint64_t timeout_ms);
 /* RH_IN_PROGRESS, or the operation's result, which frees the event. */

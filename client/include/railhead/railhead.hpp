@@ -180,13 +180,18 @@ class Group {
   }
   [[nodiscard]] Memory alloc(rh_arena arena, std::size_t bytes) const { return {group_.get(), arena, bytes}; }
 
-  // Blocking. args.size need not be set. Throws when args.out is too small, and the dispatch then goes through for the
-  // others alone: use plan and run where the number of rows is not known.
+  // Blocking. args.size need not be set. Throws when args.out is too small; the dispatch goes through all the same, for
+  // the others and, with args.cached, for that handle: use plan and run where the number of rows is not known.
   std::pair<rh_dispatch_result, Handle> dispatch(rh_dispatch_args args) const {
     args.size = sizeof(args);
     auto result = make<rh_dispatch_result>();
     rh_handle* handle = nullptr;
     const rh_status status = rh_dispatch(group_.get(), &args, &result, &handle, nullptr);
+    if (status == RH_LIMIT_EXCEEDED && args.cached != nullptr) {
+      const Error refused(status, rh_last_error());  // before the next call leaves its own sentence
+      rh_dispatch_run(group_.get(), args.cached, nullptr, 0, &result, nullptr);
+      throw refused;
+    }
     Handle owner(args.cached != nullptr ? nullptr : handle);
     check(status);
     return {result, std::move(owner)};
@@ -202,7 +207,8 @@ class Group {
     check(status);
     return {Event(event), std::move(owner)};
   }
-  // The rows to make room for, and the handle to run. No blocking call of this group may come between.
+  // The rows to make room for, and the handle to run. No blocking call of this group may come between, and no younger
+  // event may be waited for or destroyed before: it would wait for the run.
   std::pair<std::uint64_t, Handle> plan(rh_dispatch_args args) const {
     args.size = sizeof(args);
     std::uint64_t rows = 0;
