@@ -24,14 +24,18 @@ class TurnedAway {
     return true;
   }
 
-  // What a sentence about missing ranks adds; empty when nobody was turned away since then.
+  // What a sentence about missing ranks adds, for one who waits since `then`; empty when nobody was turned away since
+  // or shortly before: the other side may have called first, and some faults are not tried twice.
   [[nodiscard]] std::string since(Clock::time_point then) const {
-    const Last& last = faulty_.at < then ? left_ : faulty_;
-    return last.reason.empty() || last.at < then ? std::string() : "; meanwhile the mesh turned away: " + last.reason;
+    for (const Last* last : {&faulty_, &left_}) {
+      if (!last->reason.empty() && last->at >= then - kLately) return "; lately the mesh turned away: " + last->reason;
+    }
+    return {};
   }
 
  private:
   static constexpr std::chrono::seconds kSayAgain{60};
+  static constexpr std::chrono::seconds kLately{60};
   static constexpr std::size_t kMostReasons = 256;
 
   struct Last {

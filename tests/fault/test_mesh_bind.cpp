@@ -57,7 +57,7 @@ void expect_turned_away(World& world, const std::string& why) {
   EXPECT_THAT(dialled.text, HasSubstr("mesh.key_file"));
   const Reply waited = world.rank(0).reply();
   EXPECT_EQ(waited.status, "timeout") << waited.text;
-  EXPECT_THAT(waited.text, AllOf(HasSubstr("not there: rank 1; meanwhile"), HasSubstr(why)));
+  EXPECT_THAT(waited.text, AllOf(HasSubstr("not there: rank 1; lately"), HasSubstr(why)));
 }
 
 TEST(MeshBind, AWrongKeyIsNamedOnBothSides) {

@@ -18,12 +18,20 @@ TEST(TurnedAway, OneReasonIsSaidOnce) {
   EXPECT_FALSE(turned_away.note(kWrongKey));
 }
 
-TEST(TurnedAway, SaysNothingOfEarlierTimes) {
+TEST(TurnedAway, SaysNothingOfMuchEarlierTimes) {
   TurnedAway turned_away;
   EXPECT_EQ(turned_away.since({}), "");
   turned_away.note(kWrongKey);
   turned_away.note(kLeft);
   EXPECT_EQ(turned_away.since(TurnedAway::Clock::now() + std::chrono::hours(1)), "");
+}
+
+// Rank 1's host may have called before rank 0 began to wait for it.
+TEST(TurnedAway, CountsWhatWasShortlyBefore) {
+  TurnedAway turned_away;
+  turned_away.note(kLeft);
+  const auto after = TurnedAway::Clock::now() + std::chrono::seconds(10);
+  EXPECT_EQ(turned_away.since(after), "; lately the mesh turned away: a caller that left");
 }
 
 // The last call of one with a wrong key may end in the middle.
