@@ -117,7 +117,8 @@ Result<void> DispatchOp::offer(GroupContext& group) {
   if (!meta) {
     if (callers) return fail(meta.error());
     group.arena->release(received_.own_rows);
-    received_.own_rows = {};
+    received_ = {};
+    rows_ref_ = {};
     return {};
   }
   received_.meta = *meta;

@@ -33,17 +33,14 @@ TEST_P(PlaceTooSmall, ThenLarger) {
     const Group group(session, id, small_config(2, rank));
     rh_group* const g = group.get();
     SmallCall call;
-    std::vector<float> place(6 * kSmallHidden);
+    std::vector<float> place;
     for (const bool cached : {false, true}) {
       auto result = make<rh_dispatch_result>();
       Handle owner;
       rh_handle* handle = nullptr;
       if (cached) owner = group.dispatch(call.args).second;
-      rh_dispatch_args args = call.args;
-      args.cached = owner.get();
-      args.out = place.data();
-      args.out_rows = 5;
-      ASSERT_EQ(rh_dispatch(g, &args, &result, &handle, nullptr), RH_LIMIT_EXCEEDED) << rh_last_error();
+      ASSERT_EQ(dispatch_into(g, call, place, 5, result, &handle, nullptr, owner.get()), RH_LIMIT_EXCEEDED)
+          << rh_last_error();
       EXPECT_NE(std::string(rh_last_error()).find("5 rows"), std::string::npos) << rh_last_error();
       EXPECT_NE(std::string(rh_last_error()).find("receives 6"), std::string::npos) << rh_last_error();
       if (!cached) owner = Handle(handle);
@@ -70,13 +67,9 @@ TEST_P(PlaceTooSmall, OfTheOlderOfTwoCachedOnes) {
     std::array<rh_dispatch_result, 2> results{make<rh_dispatch_result>(), make<rh_dispatch_result>()};
     std::array<rh_event*, 2> events{};
     for (std::size_t i = 0; i < 2; ++i) {
-      places[i].resize(6 * kSmallHidden);
-      rh_dispatch_args args = call.args;
-      args.cached = owner.get();
-      args.out = places[i].data();
-      args.out_rows = i == 0 ? 5 : 6;
       rh_handle* handle = nullptr;
-      ASSERT_EQ(rh_dispatch(g, &args, &results[i], &handle, &events[i]), RH_OK) << rh_last_error();
+      ASSERT_EQ(dispatch_into(g, call, places[i], i == 0 ? 5 : 6, results[i], &handle, &events[i], owner.get()), RH_OK)
+          << rh_last_error();
     }
     ASSERT_EQ(rh_event_wait(events[0], 30'000), RH_LIMIT_EXCEEDED) << rh_last_error();
     auto result = make<rh_dispatch_result>();
@@ -98,18 +91,14 @@ TEST_P(PlaceTooSmall, OfAHandleThatWasReleasedBefore) {
       const Group group(session, id, small_config(2, rank));
       rh_group* const g = group.get();
       SmallCall call;
-      std::vector<float> place(6 * kSmallHidden);
+      std::vector<float> place;
       Handle owner;
       if (cached) owner = group.dispatch(call.args).second;
-      rh_dispatch_args args = call.args;
-      args.cached = owner.get();
       auto result = make<rh_dispatch_result>();
       rh_handle* handle = nullptr;
       if (rank == 0) {
-        args.out = place.data();
-        args.out_rows = 5;
         rh_event* event = nullptr;
-        ASSERT_EQ(rh_dispatch(g, &args, &result, &handle, &event), RH_OK) << rh_last_error();
+        ASSERT_EQ(dispatch_into(g, call, place, 5, result, &handle, &event, owner.get()), RH_OK) << rh_last_error();
         if (!cached) owner = Handle(handle);
         owner.release();
         released.set_value();
@@ -118,7 +107,7 @@ TEST_P(PlaceTooSmall, OfAHandleThatWasReleasedBefore) {
         EXPECT_NE(std::string(rh_last_error()).find("dropped"), std::string::npos) << rh_last_error();
       } else {
         after.wait();
-        ASSERT_EQ(rh_dispatch(g, &args, &result, &handle, nullptr), RH_OK) << rh_last_error();
+        ASSERT_EQ(dispatch_into(g, call, place, 6, result, &handle, nullptr, owner.get()), RH_OK) << rh_last_error();
         if (!cached) owner = Handle(handle);
         EXPECT_EQ(result.row_count, 6U);
       }
