@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <future>
 #include <string>
 #include <thread>
@@ -156,7 +157,7 @@ TEST_P(PlaceTooSmall, OfTwoThatTwoThreadsRun) {
     rh_group* const g = group.get();
     SmallCall call;
     const Handle owner = group.dispatch(call.args).second;
-    for (int round = 0; round < 50 && !HasFailure(); ++round) {
+    for (int round = 0; round < 1000 && !HasFailure(); ++round) {
       std::array<std::vector<float>, 2> places;
       std::array<rh_dispatch_result, 2> results{make<rh_dispatch_result>(), make<rh_dispatch_result>()};
       std::array<rh_event*, 2> events{};
@@ -165,7 +166,10 @@ TEST_P(PlaceTooSmall, OfTwoThatTwoThreadsRun) {
         ASSERT_EQ(dispatch_into(g, call, places[i], 1, results[i], &handle, &events[i], owner.get()), RH_OK);
       }
       for (rh_event* event : events) ASSERT_EQ(rh_event_wait(event, 30'000), RH_LIMIT_EXCEEDED) << rh_last_error();
+      std::atomic<int> ready{0};
       const auto run = [&](std::size_t i) {
+        ++ready;
+        while (ready < 2) std::this_thread::yield();
         EXPECT_EQ(rh_dispatch_run(g, owner.get(), places[i].data(), 6, &results[i], nullptr), RH_OK) << rh_last_error();
         EXPECT_EQ(results[i].rows, places[i].data());
       };
