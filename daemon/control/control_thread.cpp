@@ -193,19 +193,15 @@ void ControlThread::mesh_message(const mesh::HostId& from, std::vector<std::byte
 }
 
 void ControlThread::mesh_up(const DaemonEntry& peer) {
-  mesh_up_[peer.host] = peer.endpoint;
+  const std::string name = peer.host.hex();
+  parts_.log->info("connected to the daemon at " + peer.endpoint, {.peer = name});
 }
 
 void ControlThread::mesh_down(const DaemonEntry& peer, const Status& reason) {
-  const auto up = mesh_up_.find(peer.host);
-  const bool another_is_up = up != mesh_up_.end() && up->second != peer.endpoint;
-  if (up != mesh_up_.end() && !another_is_up) mesh_up_.erase(up);
   if (reason.ok()) return;
   const std::string name = peer.host.hex();
   parts_.log->failure(log::Level::warning, "peer daemon lost", reason, {.peer = name});
-  if (!another_is_up) {  // the proxies' connection would be that one's
-    for (Proxy* const proxy : parts_.proxies) proxy->peer_lost(peer.host.bytes, reason);
-  }
+  for (Proxy* const proxy : parts_.proxies) proxy->peer_lost({peer.host.bytes, peer.endpoint}, reason);
   groups_->on_peer_lost(peer, reason);
 }
 

@@ -74,8 +74,7 @@ class ControlThread : private kj::TaskSet::ErrorHandler {
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<GroupRegistry> groups_;
   TurnedAway turned_away_;
-  TurnedAway not_accepted_;                      // of our own clients
-  std::map<mesh::HostId, std::string> mesh_up_;  // the endpoints of the daemons that are connected
+  TurnedAway not_accepted_;  // of our own clients
   ControlPlane plane_;
   kj::Own<kj::PromiseFulfiller<void>> done_;
   std::map<std::uint32_t, kj::Promise<void>> exits_;  // pidfd watches by session

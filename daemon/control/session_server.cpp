@@ -130,7 +130,7 @@ class MemberServer final : public schema::Member::Server {
               {Code::timeout, "rank " + std::to_string(rank_) + " waited " + std::to_string(limit) +
                                   " ms for the other ranks to attach their memory" +
                                   (group_->missing().empty() ? "" : "; missing: " + rank_list(group_->missing()))});
-          group_->lost(rank_, "gave up while the group was being made");
+          group_->lost(rank_, "gave up");
         }));
   }
 

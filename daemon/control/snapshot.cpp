@@ -291,7 +291,8 @@ Json peers(const SnapshotInput& in) {
   Json rails = Json::array();
   for (const auto& proxy : in.proxies) {
     for (const PeerReport& p : proxy.peers) {
-      rails.push_back({{"host_id", mesh::HostId{p.host}.hex()},
+      rails.push_back({{"host_id", mesh::HostId{p.daemon.host}.hex()},
+                       {"endpoint", p.daemon.endpoint},
                        {"state", p.state},
                        {"detail", p.detail},
                        {"tx_bytes", p.tx_bytes},

@@ -99,8 +99,8 @@ void Coordinator::on_join(const mesh::HostId& from, const JoinMessage& join) {
   if (joined_.size() == join.params.ranks) fix_map();
 }
 
-void Coordinator::on_withdraw(const mesh::HostId& from, std::uint32_t rank) {
-  const auto found = joined_.find(rank);
+void Coordinator::on_withdraw(const mesh::HostId& from, const WithdrawMessage& withdraw) {
+  const auto found = joined_.find(withdraw.rank);
   if (found == joined_.end() || found->second.daemon.host != from) return;
   if (state_ == State::collecting) {
     joined_.erase(found);
@@ -110,7 +110,7 @@ void Coordinator::on_withdraw(const mesh::HostId& from, std::uint32_t rank) {
     return;
   }
   if (state_ == State::wiring) {
-    refuse({Code::rank_lost, "rank " + std::to_string(rank) + " ended while the group was being made"});
+    refuse(withdraw.reason);
   }
 }
 

@@ -24,7 +24,8 @@ class Coordinator {
       : key_(key), secret_(secret), send_(std::move(send)) {}
 
   void on_join(const mesh::HostId& from, const JoinMessage& join);
-  void on_withdraw(const mesh::HostId& from, std::uint32_t rank);
+  // Before the map is fixed the rank may come again, from anywhere; afterwards nobody gets the group, for that reason.
+  void on_withdraw(const mesh::HostId& from, const WithdrawMessage& withdraw);
   // The ranks of that host that have not attached their memory yet.
   void on_attaching(const mesh::HostId& from, const std::vector<std::uint32_t>& ranks);
   void on_wired(const mesh::HostId& from);

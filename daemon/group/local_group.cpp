@@ -102,7 +102,7 @@ void LocalGroup::join(std::uint32_t rank, Client client, const ipc::GroupParams&
 
 void LocalGroup::withdraw(std::uint32_t rank) {
   if (member(rank) == nullptr) return;
-  lost(rank, "gave up while the group was being made");
+  lost(rank, "gave up");
 }
 
 void LocalGroup::on_message(const mesh::HostId& from, GroupMessage message) {
@@ -269,10 +269,7 @@ Result<void> LocalGroup::map_rail(Member& m, std::uint32_t rank, std::optional<A
 
 void LocalGroup::everybody_attached() {
   enter(State::wiring);
-  if (auto made = make_words(); !made) {
-    to_coordinator({id_.key, WithdrawMessage{members_.begin()->first}});
-    return finish(made.error());
-  }
+  if (auto made = make_words(); !made) return cannot_take_part(made.error());
   if (shape_->domains() == 1) return wired_if_complete();
   GroupRails rails;
   rails.key = id_.key;
@@ -283,12 +280,24 @@ void LocalGroup::everybody_attached() {
   for (auto& [rank, m] : members_) {
     rails.ranks.push_back({static_cast<std::uint16_t>(rank), m.rail.data(), m.rail.bytes(), m.rail_words.data()});
   }
-  for (const DaemonEntry& daemon : daemons_) rails.host_of_domain.push_back(daemon.host.bytes);
+  for (const DaemonEntry& daemon : daemons_) {
+    rails.daemon_of_domain.push_back({daemon.host.bytes, daemon.endpoint});
+  }
   rails_in_use_ = true;
   proxy().open_group(std::move(rails));
   for (auto& [domain, posted] : std::exchange(early_quiesced_, {})) {
     proxy().peer_quiesced(id_.key, domain, std::move(posted));
   }
+}
+
+// This daemon's own failure, told to everybody in the name of its first rank.
+void LocalGroup::cannot_take_part(const Status& reason) {
+  const std::uint32_t rank = members_.begin()->first;
+  to_coordinator({id_.key, WithdrawMessage{rank,
+                                           {reason.code(), "the daemon of rank " + std::to_string(rank) + " on host " +
+                                                               around_.host.hex().substr(0, 8) +
+                                                               " cannot take part: " + reason.message()}}});
+  finish(reason);
 }
 
 Result<void> LocalGroup::make_words() {
@@ -316,10 +325,7 @@ Result<void> LocalGroup::make_words() {
 
 void LocalGroup::rails_opened(Result<std::vector<WireOffer>> offers) {
   if (state_ == State::ended) return;
-  if (!offers) {
-    to_coordinator({id_.key, WithdrawMessage{members_.begin()->first}});
-    return finish(offers.error());
-  }
+  if (!offers) return cannot_take_part(offers.error());
   rails_open_ = true;
   for (std::size_t d = 0; d < daemons_.size(); ++d) {
     if (d != domain_) around_.send(daemons_[d], {id_.key, WireMessage{std::move((*offers)[d])}});
@@ -336,10 +342,9 @@ void LocalGroup::on_wire(std::uint16_t domain, WireMessage wire) {
 void LocalGroup::rails_connected(std::uint16_t domain, Result<void> result) {
   if (state_ != State::wiring) return;
   if (!result) {
-    to_coordinator({id_.key, WithdrawMessage{members_.begin()->first}});
-    return finish({Code::peer_lost, "no path to the daemon of rank " +
-                                        std::to_string(shape_->ranks_of(domain).front()) + ": " +
-                                        result.error().message()});
+    return cannot_take_part({Code::peer_lost, "no path to the daemon of rank " +
+                                                  std::to_string(shape_->ranks_of(domain).front()) + ": " +
+                                                  result.error().message()});
   }
   connected_[domain] = true;
   wired_if_complete();

@@ -168,6 +168,7 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   void let_go_links();
   Result<void> map_rail(Member& member, std::uint32_t rank, std::optional<ArenaSegment> rail);
   void everybody_attached();
+  void cannot_take_part(const Status& reason);
   Result<void> make_words();
   void on_wire(std::uint16_t domain, WireMessage wire);
   void wired_if_complete();

@@ -61,7 +61,7 @@ void LocalGroup::leave(std::uint32_t rank) {
       lost(rank, "closed the group in the middle of an operation");
     }
   } else if (m->present && state_ != State::ended && state_ != State::running) {
-    lost(rank, "left while the group was being made");
+    lost(rank, "left the group");
   }
   if (Member* const still = member(rank); still != nullptr) {
     still->present = false;
@@ -82,13 +82,13 @@ void LocalGroup::lost(std::uint32_t rank, const std::string& how) {
     case State::joining: {
       const auto answer = std::move(m->mapped);
       members_.erase(rank);
-      to_coordinator({id_.key, WithdrawMessage{rank}});
+      to_coordinator({id_.key, WithdrawMessage{rank, {Code::rank_lost, text}}});
       if (answer) answer(fail(Code::rank_lost, text));
       if (members_.empty()) hold_coordinator(false);
       break;
     }
     case State::attaching:
-    case State::wiring: to_coordinator({id_.key, WithdrawMessage{rank}}); break;
+    case State::wiring: to_coordinator({id_.key, WithdrawMessage{rank, {Code::rank_lost, text}}}); break;
     case State::running:
       if (frozen_) break;
       if (between_operations(rank)) {
@@ -259,8 +259,9 @@ void LocalGroup::peer_lost(const DaemonEntry& peer, const Status& reason) {
     frozen_at_[*domain] = UINT64_MAX;  // no survivor there
     rails_failed(*domain, ipc::Poison::kNoRank, {Code::peer_lost, "its daemon was lost: " + reason.message()});
   } else if (state_ != State::ended) {
-    finish({Code::peer_lost, "the daemon of rank " + std::to_string(shape_->ranks_of(*domain).front()) +
-                                 " was lost while the group was being made: " + reason.message()});
+    const Status lost(Code::peer_lost, "the daemon of rank " + std::to_string(shape_->ranks_of(*domain).front()) +
+                                           " was lost while the group was being made: " + reason.message());
+    peer.host == id_.host ? finish(lost) : cannot_take_part(lost);
   }
   if (frozen_ && state_ == State::running &&
       std::all_of(frozen_at_.begin(), frozen_at_.end(), [](const auto& at) { return at.has_value(); })) {

@@ -33,7 +33,10 @@ void put(schema::MeshMessage::Builder out, const JoinMessage& m) {
   join.setProxies(m.proxies);
 }
 void put(schema::MeshMessage::Builder out, const WithdrawMessage& m) {
-  out.initWithdraw().setRank(m.rank);
+  auto withdraw = out.initWithdraw();
+  withdraw.setRank(m.rank);
+  withdraw.setCode(static_cast<std::uint16_t>(m.reason.code()));
+  withdraw.setReason(m.reason.message());
 }
 void put(schema::MeshMessage::Builder out, const RefusedMessage& m) {
   auto refused = out.initRefused();
@@ -161,7 +164,12 @@ void get(schema::MeshMessage::Reader in, GroupMessage& out) {
                              join.getEndpoint().cStr(), ipc::read(join.getParams()), join.getProxies()};
       return;
     }
-    case schema::MeshMessage::WITHDRAW: out.body = WithdrawMessage{in.getWithdraw().getRank()}; return;
+    case schema::MeshMessage::WITHDRAW: {
+      const auto withdraw = in.getWithdraw();
+      out.body =
+          WithdrawMessage{withdraw.getRank(), {static_cast<Code>(withdraw.getCode()), withdraw.getReason().cStr()}};
+      return;
+    }
     case schema::MeshMessage::REFUSED:
       out.body = RefusedMessage{{static_cast<Code>(in.getRefused().getCode()), in.getRefused().getReason().cStr()}};
       return;

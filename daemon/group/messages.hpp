@@ -26,6 +26,7 @@ struct JoinMessage {
 };
 struct WithdrawMessage {
   std::uint32_t rank = 0;
+  Status reason;
 };
 struct RefusedMessage {
   Status reason;

@@ -160,7 +160,7 @@ void GroupRegistry::on_message(const mesh::HostId& from, GroupMessage message) {
                                                 "refused already, or the daemon was restarted; make a new id"}}});
   }
   if (const auto* withdraw = std::get_if<WithdrawMessage>(&message.body)) {
-    if (coordinator != nullptr) coordinator->on_withdraw(from, withdraw->rank);
+    if (coordinator != nullptr) coordinator->on_withdraw(from, *withdraw);
     return;
   }
   if (const auto* attaching = std::get_if<AttachingMessage>(&message.body)) {

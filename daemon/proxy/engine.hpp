@@ -29,7 +29,7 @@ class Engine {
   void connect(const GroupKey& key, std::uint16_t domain, const WireOffer& offer);
   void close(const GroupKey& key, CloseMode mode);
   void peer_quiesced(const GroupKey& key, std::uint16_t domain, Posted posted);
-  void peer_lost(const HostId& host, const Status& reason) { peers_.close(host, reason); }
+  void peer_lost(const DaemonId& daemon, const Status& reason) { peers_.close(daemon, reason); }
   [[nodiscard]] ProxyReport report() const;
 
   [[nodiscard]] fabric::Fabric& fabric() noexcept { return *fabric_; }

@@ -132,7 +132,7 @@ Result<void> take_name(Path& path, Ring& ring, const WireOffer::Ring& offered) {
 Result<std::vector<WireOffer>> enrol(Group& group, fabric::Fabric& fabric, Peers& peers) {
   for (Path& path : group.paths) {
     if (path.domain == group.domain()) continue;
-    const auto peer = peers.enter(group.source().host_of_domain[path.domain]);
+    const auto peer = peers.enter(group.source().daemon_of_domain[path.domain]);
     if (!peer) return fail(peer.error());
     path.peer = *peer;
     path.peer->paths.push_back(&path);

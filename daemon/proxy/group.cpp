@@ -6,9 +6,9 @@ namespace {
 Result<void> check(const GroupRails& rails) {
   if (!rails.shape) return fail(Code::internal, "open_group without a shape");
   const ipc::GroupShape& shape = *rails.shape;
-  if (rails.domain >= shape.domains() || rails.host_of_domain.size() != shape.domains()) {
+  if (rails.domain >= shape.domains() || rails.daemon_of_domain.size() != shape.domains()) {
     return fail(Code::internal, "open_group for domain " + std::to_string(rails.domain) + " with " +
-                                    std::to_string(rails.host_of_domain.size()) + " hosts, the shape has " +
+                                    std::to_string(rails.daemon_of_domain.size()) + " daemons, the shape has " +
                                     std::to_string(shape.domains()) + " domains");
   }
   const auto& locals = shape.ranks_of(rails.domain);

@@ -35,12 +35,15 @@ std::string short_name(const HostId& host) {
   return text;
 }
 
-Result<Peer*> Peers::enter(const HostId& host) {
-  if (host == own_) return fail(Code::internal, "two domains of one group are on host " + short_name(host));
-  if (const auto found = peers_.find(host); found != peers_.end()) return found->second.get();
+Result<Peer*> Peers::enter(const DaemonId& daemon) {
+  if (daemon.host == own_) {
+    return fail(Code::internal, "two domains of one group are on host " + short_name(daemon.host));
+  }
+  if (const auto found = peers_.find(daemon); found != peers_.end()) return found->second.get();
   auto credits = CreditTable::create(fabric_, rings_per_peer_);
   if (!credits) return fail(credits.error());
-  return peers_.emplace(host, std::make_unique<Peer>(host, std::move(*credits), rings_per_peer_)).first->second.get();
+  auto peer = std::make_unique<Peer>(daemon.host, std::move(*credits), rings_per_peer_);
+  return peers_.emplace(daemon, std::move(peer)).first->second.get();
 }
 
 Result<Token> Peers::announce(Peer& peer) {
@@ -103,12 +106,12 @@ void Peers::close(Peer& peer, const Status& reason) {
   end(peer, reason);
 }
 
-void Peers::close(const HostId& host, const Status& reason) {
-  if (const auto found = peers_.find(host); found != peers_.end()) close(*found->second, reason);
+void Peers::close(const DaemonId& daemon, const Status& reason) {
+  if (const auto found = peers_.find(daemon); found != peers_.end()) close(*found->second, reason);
 }
 
 void Peers::close_all() {
-  for (const auto& [host, peer] : peers_) {
+  for (const auto& [daemon, peer] : peers_) {
     if (peer->state != Peer::State::down) fabric_.close_peer(peer->connection);
   }
 }

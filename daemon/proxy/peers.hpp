@@ -1,5 +1,7 @@
-// The daemons this proxy is connected to: one connection per host, shared by all groups that span it. The daemon with
-// the lower host id dials, the other one announces a one-time token. One thread.
+// The daemons this proxy is connected to: one connection each, shared by all groups that span it. The daemon with the
+// lower host id dials, the other one announces a one-time token. One thread.
+//
+// By daemon, not by host: the end of one that was killed may be told while a group with the one in its place is made.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,7 @@ namespace railhead::daemon::rail {
 struct Peer {
   enum class State : std::uint8_t { down, connecting, up };
 
-  Peer(const HostId& id, CreditTable table, std::uint32_t rings)
+  Peer(HostId id, CreditTable table, std::uint32_t rings)
       : host(id), credits(std::move(table)), numbers(rings), inbound(rings), outbound(rings) {}
 
   HostId host;
@@ -30,7 +32,7 @@ struct Peer {
   std::vector<Ring*> inbound;       // by our ring number
   std::vector<TxRing*> outbound;    // by the peer's ring number: whom its credits concern
   std::deque<fabric::Write> queue;  // the fabric's queue was full; in order
-  std::vector<Path*> paths;         // of every group that spans this host
+  std::vector<Path*> paths;         // of every group that spans this daemon's host
   PeerReport counts;                // the counters only
 };
 
@@ -42,8 +44,8 @@ class Peers {
   Peers(fabric::Fabric& fabric, const HostId& own, std::uint32_t rings_per_peer)
       : fabric_(fabric), own_(own), rings_per_peer_(rings_per_peer) {}
 
-  // The entry of a host, made when it is new.
-  Result<Peer*> enter(const HostId& host);
+  // The entry of a daemon, made when it is new.
+  Result<Peer*> enter(const DaemonId& daemon);
   // The token to send with an offer; all zero where the peer needs none: it accepts itself, or the connection is up.
   Result<Token> announce(Peer& peer);
   // Both offers are here: the path is connected, now or when the connection comes up, or it fails.
@@ -53,13 +55,13 @@ class Peers {
   void on_down(fabric::PeerId connection, const Status& reason);
   // Ends the connection from our side.
   void close(Peer& peer, const Status& reason);
-  void close(const HostId& host, const Status& reason);
+  void close(const DaemonId& daemon, const Status& reason);
   void close_all();
-  // Forgets hosts that no group spans and that are not connected.
+  // Forgets daemons whose hosts no group spans and that are not connected.
   void forget_unused();
 
   [[nodiscard]] Peer* find(fabric::PeerId connection) const;
-  [[nodiscard]] const std::map<HostId, std::unique_ptr<Peer>>& all() const noexcept { return peers_; }
+  [[nodiscard]] const std::map<DaemonId, std::unique_ptr<Peer>>& all() const noexcept { return peers_; }
 
  private:
   [[nodiscard]] bool dials(const Peer& peer) const { return own_ < peer.host; }
@@ -70,7 +72,7 @@ class Peers {
   fabric::Fabric& fabric_;
   HostId own_;
   std::uint32_t rings_per_peer_;
-  std::map<HostId, std::unique_ptr<Peer>> peers_;
+  std::map<DaemonId, std::unique_ptr<Peer>> peers_;
   std::map<fabric::PeerId, Peer*> by_connection_;
 };
 

@@ -25,6 +25,13 @@ using GroupKey = std::array<std::uint8_t, 16>;
 using HostId = std::array<std::uint8_t, 16>;
 using Token = std::array<std::uint8_t, 16>;
 
+// A daemon of another host. One that was started in its place keeps the host id and has a mesh endpoint of its own.
+struct DaemonId {
+  HostId host{};
+  std::string endpoint;
+  auto operator<=>(const DaemonId&) const = default;
+};
+
 // A local rank's memory as the proxy needs it. The mappings are owned by the control side and outlive the group's
 // presence in the proxy (close_group reports when they may go).
 struct RailMemory {
@@ -41,7 +48,7 @@ struct GroupRails {
   ipc::GroupSegment segment;      // boards and live words of the domain
   std::uint8_t generation = 0;    // of the submission rings
   std::vector<RailMemory> ranks;  // local ranks, by local index
-  std::vector<HostId> host_of_domain;
+  std::vector<DaemonId> daemon_of_domain;
 };
 
 // What the peer daemon of another domain must know to write to us; travels in a mesh Wire message.
@@ -82,7 +89,7 @@ struct RingReport {
   std::uint64_t tail = 0;  // tx: granted; rx: consumed
 };
 struct PeerReport {
-  HostId host{};
+  DaemonId daemon;
   std::string state;   // connecting, up, down
   std::string detail;  // provider, address, error
   std::uint64_t tx_bytes = 0, tx_writes = 0, rx_immediates = 0;
@@ -124,8 +131,8 @@ class Proxy {
   virtual void close_group(const GroupKey& key, CloseMode mode) = 0;
   virtual void peer_quiesced(const GroupKey& key, std::uint16_t domain,
                              std::vector<std::pair<std::uint16_t, std::uint64_t>> posted) = 0;
-  // The mesh lost this host: its connection is closed, groups that use it fail.
-  virtual void peer_lost(const HostId& host, const Status& reason) = 0;
+  // The mesh lost this daemon: its connection is closed, groups that use it fail.
+  virtual void peer_lost(const DaemonId& daemon, const Status& reason) = 0;
 
   [[nodiscard]] virtual int bell() const = 0;  // eventfd for clients; owned by the proxy
   [[nodiscard]] virtual std::string fabric_address() const = 0;

@@ -168,8 +168,8 @@ void ProxyThread::peer_quiesced(const GroupKey& key, std::uint16_t domain, Poste
   });
 }
 
-void ProxyThread::peer_lost(const HostId& host, const Status& reason) {
-  push([host, reason](Engine& engine) { engine.peer_lost(host, reason); });
+void ProxyThread::peer_lost(const DaemonId& daemon, const Status& reason) {
+  push([daemon, reason](Engine& engine) { engine.peer_lost(daemon, reason); });
 }
 
 void ProxyThread::report(std::function<void(ProxyReport)> done) {

@@ -23,7 +23,7 @@ class ProxyThread final : public Proxy {
   void connect_group(const GroupKey& key, std::uint16_t domain, WireOffer offer) override;
   void close_group(const GroupKey& key, CloseMode mode) override;
   void peer_quiesced(const GroupKey& key, std::uint16_t domain, Posted posted) override;
-  void peer_lost(const HostId& host, const Status& reason) override;
+  void peer_lost(const DaemonId& daemon, const Status& reason) override;
   [[nodiscard]] int bell() const override { return bell_.get(); }
   [[nodiscard]] std::string fabric_address() const override { return address_; }
   void report(std::function<void(ProxyReport)> done) override;

@@ -51,9 +51,9 @@ ProxyReport Engine::report() const {
   for (const auto& group : groups_) {
     for (const Rail& rail : group->rails) add_rings(*group, rail, out.rings);
   }
-  for (const auto& [host, peer] : peers_.all()) {
+  for (const auto& [daemon, peer] : peers_.all()) {
     PeerReport& entry = out.peers.emplace_back(peer->counts);
-    entry.host = host;
+    entry.daemon = daemon;
     entry.state = name_of(peer->state);
     if (peer->state == Peer::State::down) entry.detail = peer->reason.message();
   }

@@ -10,7 +10,7 @@ struct MeshMessage {
   group @0 :Data;  # 16 bytes: the key of the unique id
   union {
     join @1 :Join;            # participant -> coordinator: one rank wants in
-    withdraw @2 :Withdraw;    # participant -> coordinator: that rank gave up before the map was fixed
+    withdraw @2 :Withdraw;    # participant -> coordinator: that rank will not be in the group, with the reason
     refused @3 :Refused;      # coordinator -> participants: no group, with the reason
     missing @4 :Missing;      # coordinator -> participants: who has not joined, or not attached, yet (for `why` and logs)
     map @5 :Map;              # coordinator -> participants: everybody is here
@@ -35,6 +35,8 @@ struct Join {
 
 struct Withdraw {
   rank @0 :UInt32;
+  code @1 :UInt16;
+  reason @2 :Text;
 }
 
 struct Refused {

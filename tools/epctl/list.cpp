@@ -129,9 +129,9 @@ std::vector<Listing> peers() {
             plain("ROUND TRIP us", "round_trip_us")}},
           {"rails",
            "no rails",
-           {plain("HOST", "host_id"), plain("RAIL", "detail"), plain("STATE", "state"), bytes("SENT", "tx_bytes"),
-            plain("WRITES", "tx_writes"), plain("ARRIVALS", "rx_immediates"), plain("DUPLICATES", "duplicates"),
-            plain("STRAYS", "strays")}}};
+           {plain("HOST", "host_id"), plain("MESH", "endpoint"), plain("RAIL", "detail"), plain("STATE", "state"),
+            bytes("SENT", "tx_bytes"), plain("WRITES", "tx_writes"), plain("ARRIVALS", "rx_immediates"),
+            plain("DUPLICATES", "duplicates"), plain("STRAYS", "strays")}}};
 }
 
 void print(const Listing& listing, const Json& json) {

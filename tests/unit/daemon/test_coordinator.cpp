@@ -168,10 +168,11 @@ TEST_F(CoordinatorTest, AWrongSecretIsTurnedAwayAlone) {
 }
 
 TEST_F(CoordinatorTest, AWithdrawnRankMayJoinAgainFromElsewhere) {
+  const Status gone(Code::rank_lost, "rank 0 lost: its process ended");
   join(1, 0, params(2));
-  coordinator_.on_withdraw(host(5), 0);  // not its daemon
+  coordinator_.on_withdraw(host(5), {0, gone});  // not its daemon
   EXPECT_THAT(coordinator_.missing(), ElementsAre(1));
-  coordinator_.on_withdraw(host(1), 0);
+  coordinator_.on_withdraw(host(1), {0, gone});
   EXPECT_TRUE(coordinator_.missing().empty()) << "nobody is here: the number of ranks is not known";
   join(2, 0, params(2));
   join(2, 1, params(2));
@@ -205,12 +206,13 @@ TEST_F(CoordinatorTest, ALossBeforeTheCommitRefusesForEverybodyLeft) {
 
 TEST_F(CoordinatorTest, ARankThatEndsWhileWiringEndsTheGroup) {
   join(1, 0, params(1));
-  coordinator_.on_withdraw(host(1), 0);
+  coordinator_.on_withdraw(host(1), {0, {Code::peer_lost, "no path to rank 3"}});
   const auto refused = sent<RefusedMessage>();
   ASSERT_EQ(refused.size(), 1U);
-  EXPECT_EQ(refused[0].second.reason.code(), Code::rank_lost);
+  EXPECT_EQ(refused[0].second.reason.code(), Code::peer_lost);
+  EXPECT_EQ(refused[0].second.reason.message(), "no path to rank 3");
   join(1, 0, params(1));
-  EXPECT_EQ(sent<RefusedMessage>().back().second.reason.code(), Code::rank_lost);
+  EXPECT_EQ(sent<RefusedMessage>().back().second.reason.code(), Code::peer_lost);
 }
 
 TEST_F(CoordinatorTest, WhoHasNotAttachedIsNamedUpToTheCommit) {

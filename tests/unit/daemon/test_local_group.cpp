@@ -35,7 +35,7 @@ class IdleProxy final : public Proxy {
                      std::vector<std::pair<std::uint16_t, std::uint64_t>>) override {
     quiesced.push_back(domain);
   }
-  void peer_lost(const HostId&, const Status&) override {}
+  void peer_lost(const DaemonId&, const Status&) override {}
   [[nodiscard]] int bell() const override { return -1; }
   [[nodiscard]] std::string fabric_address() const override { return {}; }
   void report(std::function<void(ProxyReport)>) override {}
@@ -73,8 +73,7 @@ class LocalGroupTest : public testing::Test {
       rails_.push_back(std::move(*made));
     }
     group_->attach(rank, std::move(rail), [this](const Result<Attached>& attached) {
-      ASSERT_TRUE(attached) << attached.error().message();
-      words_fd_.reset(::dup(attached->group_words));
+      if (attached) words_fd_.reset(::dup(attached->group_words));
     });
   }
   void run(std::vector<std::uint16_t> domain_of_rank) {
@@ -198,6 +197,36 @@ TEST_F(LocalGroupTest, TheLossOfAnEarlierDaemonOfAHostIsNotThatOfTheOneThatCameA
   group_->peer_lost({host(2), "there"}, {Code::peer_lost, "cut"});
   EXPECT_EQ(group_->state(), LocalGroup::State::ended);
   EXPECT_EQ(group_->end().code(), Code::peer_lost);
+}
+
+// The coordinator may still reach it, and would wait for us.
+TEST_F(LocalGroupTest, WhoCannotTakePartTellsTheCoordinatorWhy) {
+  const Status cut(Code::peer_lost, "cut");
+  const std::vector<std::function<void()>> failures = {
+      [&] {
+        group_->peer_lost({host(2), "there"}, cut);
+      },
+      [&] {
+        attach(0);
+        group_->rails_opened(fail(cut));
+      },
+      [&] {
+        attach(0);
+        group_->rails_opened(std::vector<WireOffer>(2));
+        group_->rails_connected(1, fail(cut));
+      },
+  };
+  for (const auto& fails : failures) {
+    join({0, 1});
+    say(1, map());
+    fails();
+    EXPECT_EQ(group_->state(), LocalGroup::State::ended);
+    ASSERT_TRUE(std::holds_alternative<WithdrawMessage>(sent_.back().body));
+    const auto& withdraw = std::get<WithdrawMessage>(sent_.back().body);
+    EXPECT_EQ(withdraw.rank, 0U);
+    EXPECT_EQ(withdraw.reason.code(), Code::peer_lost);
+    EXPECT_THAT(withdraw.reason.message(), HasSubstr("cut"));
+  }
 }
 
 TEST_F(LocalGroupTest, AForgedCountOfCompletedOperationsEndsTheGroupAtOnce) {

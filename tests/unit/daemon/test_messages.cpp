@@ -78,7 +78,10 @@ TEST(Messages, TheEndOfAGroup) {
 }
 
 TEST(Messages, TheShortOnes) {
-  EXPECT_EQ(back(WithdrawMessage{4}).rank, 4U);
+  const auto withdraw = back(WithdrawMessage{4, {Code::peer_lost, "no path"}});
+  EXPECT_EQ(withdraw.rank, 4U);
+  EXPECT_EQ(withdraw.reason.code(), Code::peer_lost);
+  EXPECT_EQ(withdraw.reason.message(), "no path");
   EXPECT_EQ(back(RefusedMessage{{Code::mismatch, "hidden"}}).reason.code(), Code::mismatch);
   EXPECT_EQ(back(MissingMessage{{1, 5}}).ranks, (std::vector<std::uint32_t>{1, 5}));
   EXPECT_EQ(back(AttachingMessage{{3}}).ranks, (std::vector<std::uint32_t>{3}));

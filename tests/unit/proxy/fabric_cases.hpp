@@ -42,6 +42,12 @@ class Daemons {
     all_.push_back(std::make_unique<Daemon>(++last_id_, fabric_.config(hub_)));
     return *all_.back();
   }
+  // Another daemon of the host of the i-th one, at an endpoint of its own.
+  Daemon& replace(std::size_t i) {
+    all_.push_back(std::make_unique<Daemon>(static_cast<std::uint8_t>(i + 1), fabric_.config(hub_)));
+    all_.back()->endpoint = "the one in its place";
+    return *all_.back();
+  }
   Daemon& operator[](std::size_t i) { return *all_[i]; }
   void kill(std::size_t i) { all_[i]->proxy.reset(); }
 

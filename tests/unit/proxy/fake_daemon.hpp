@@ -109,6 +109,7 @@ class Daemon {
   }
 
   HostId host{};
+  std::string endpoint = "the only one of its host";
 
  private:
   const ipc::DaemonPage& page() const { return *reinterpret_cast<const ipc::DaemonPage*>(page_.data()); }
@@ -268,16 +269,21 @@ class TestGroup {
       rails.ranks.push_back({r, ranks[r]->rail.data(), ranks[r]->rail.bytes(), ranks[r]->words.data()});
     }
     daemons_[domain]->kept.push_back(boards_[domain]);
-    for (const Daemon* daemon : daemons_) rails.host_of_domain.push_back(daemon->host);
+    for (const Daemon* daemon : daemons_) rails.daemon_of_domain.push_back({daemon->host, daemon->endpoint});
     daemons_[domain]->proxy->open_group(std::move(rails));
   }
   Result<std::vector<WireOffer>> offers(std::uint16_t domain) {
     EXPECT_TRUE(daemons_[domain]->wait(key, [](const GroupLog& log) { return log.opened.has_value(); }));
     return *daemons_[domain]->log(key).opened;
   }
-  // Opens everywhere, exchanges offers as the mesh does, waits for every path. The first error, if any.
-  Result<void> establish() {
+  // Opens everywhere, exchanges offers as the mesh does, waits for every path. The first error, if any. `offered` is
+  // called when every offer was made and none was passed on.
+  Result<void> establish(const std::function<void()>& offered = [] {}) {
     for (std::uint16_t d = 0; d < shape->domains(); ++d) open(d);
+    for (std::uint16_t d = 0; d < shape->domains(); ++d) {
+      if (auto made = offers(d); !made) return fail(made.error());
+    }
+    offered();
     for (std::uint16_t to = 0; to < shape->domains(); ++to) {
       for (std::uint16_t from = 0; from < shape->domains(); ++from) {
         if (from == to) continue;

@@ -81,7 +81,7 @@ class EngineDrain : public testing::Test {
     rails.segment = {boards_[n]->data(), *shape_, n};
     rails.generation = 5;
     rails.ranks.push_back({n, ranks_[n]->rail.data(), ranks_[n]->rail.bytes(), ranks_[n]->words.data()});
-    rails.host_of_domain = {nodes_[0]->host, nodes_[1]->host};
+    rails.daemon_of_domain = {{nodes_[0]->host, ""}, {nodes_[1]->host, ""}};
     nodes_[n]->engine->open(std::move(rails));
   }
 

@@ -61,7 +61,7 @@ TEST_P(ProxyPeers, AHostThatTheMeshLostIsConnectedAnewForTheNextGroup) {
   Daemons daemons(2, GetParam());
   TestGroup before(1, {&daemons[0], &daemons[1]});
   ASSERT_TRUE(before.establish());
-  daemons[0].proxy->peer_lost(daemons[1].host, {Code::peer_lost, "heartbeats stopped"});
+  daemons[0].proxy->peer_lost({daemons[1].host, daemons[1].endpoint}, {Code::peer_lost, "heartbeats stopped"});
   ASSERT_TRUE(before.wait_failed(0));
   EXPECT_NE(before.log(0).failures[0].status.message().find("heartbeats stopped"), std::string::npos);
   ASSERT_TRUE(before.wait_failed(1));
@@ -71,6 +71,25 @@ TEST_P(ProxyPeers, AHostThatTheMeshLostIsConnectedAnewForTheNextGroup) {
   EXPECT_TRUE(after.exchange(20, 512));
   EXPECT_TRUE(before.close());
   EXPECT_TRUE(after.exchange(20, 512));
+}
+
+// The mesh may tell the end of a daemon late. Either side of the new connection may have the lower host id, and dials.
+TEST_P(ProxyPeers, TheLateNewsOfADaemonsEndDoesNotHitTheOneInItsPlace) {
+  for (const std::size_t lost : {0U, 1U}) {
+    Daemons daemons(2, GetParam());
+    Daemon& stays = daemons[1 - lost];
+    TestGroup before(1, {&daemons[lost], &stays});
+    ASSERT_TRUE(before.establish());
+    daemons.kill(lost);
+    ASSERT_TRUE(before.wait_failed(1));
+    TestGroup after(2, {&daemons.replace(lost), &stays});
+    const auto news = [&] {
+      stays.proxy->peer_lost({daemons[lost].host, daemons[lost].endpoint}, {Code::peer_lost, "it has ended"});
+    };
+    ASSERT_TRUE(after.establish(news));
+    news();
+    EXPECT_TRUE(after.exchange(20, 512));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, ProxyPeers, testing::Values(kLoopback, kShuffled, kTcp),

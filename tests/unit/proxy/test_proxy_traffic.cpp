@@ -92,7 +92,7 @@ TEST(Proxy, ReportsRingsPeersAndFabric) {
   EXPECT_NE(report.fabric.find("bound"), std::string::npos);
   ASSERT_EQ(report.peers.size(), 1U);
   EXPECT_EQ(report.peers[0].state, "up");
-  EXPECT_EQ(report.peers[0].host, daemons[1].host);
+  EXPECT_EQ(report.peers[0].daemon.host, daemons[1].host);
   // Two ranks, two channels; as home and as forwarder; to and fro.
   ASSERT_EQ(report.rings.size(), 16U);
   EXPECT_GE(report.peers[0].tx_bytes, 8U * 7 * 64);
