@@ -68,8 +68,8 @@ class Ending {
         event_(event),
         name_(process().events, event == nullptr ? nullptr : std::make_shared<EventEntry>(call_)) {}
 
-  [[nodiscard]] Carried carried() const {
-    return event_ == nullptr ? Carried::by_waiters : Carried::by_progress_thread;
+  Status start() {
+    return call_.group->start(call_.op, event_ == nullptr ? Carried::by_waiters : Carried::by_progress_thread);
   }
 
   // After the start: only the group's end can stand in the way.
@@ -115,7 +115,7 @@ using railhead::Status;
 rh_status rh_dispatch(rh_group* group, const rh_dispatch_args* args, rh_dispatch_result* result, rh_handle** handle,
                       rh_event** event) {
   return guarded([&]() -> rh_status {
-    const auto found = find_group(group);
+    auto found = find_group(group);
     if (found == nullptr) return unknown("the group");
     if (result == nullptr || handle == nullptr) {
       return report(found->refuse({Code::invalid_argument, result == nullptr ? "result is NULL" : "handle is NULL"}));
@@ -131,8 +131,9 @@ rh_status rh_dispatch(rh_group* group, const rh_dispatch_args* args, rh_dispatch
     auto op = found->make_dispatch(*read, cached, then(event));
     if (!op) return report(op);
     NewHandle name(process().handles, cached != nullptr ? nullptr : entry_of((*op)->handle(), found));
-    Ending ending({found, *op, op->get(), result}, event);
-    if (const Status started = found->start(*op, ending.carried()); !started.ok()) return report(started);
+    DispatchOp* const dispatch = op->get();
+    Ending ending({std::move(found), std::move(*op), dispatch, result}, event);
+    if (const Status started = ending.start(); !started.ok()) return report(started);
     *handle = cached != nullptr ? read->cached : name.keep();
     return ending.conclude();
   });
@@ -203,16 +204,16 @@ rh_status rh_handle_release(rh_handle* handle) {
 
 rh_status rh_combine(rh_group* group, const rh_combine_args* args, rh_event** event) {
   return guarded([&]() -> rh_status {
-    const auto found = find_group(group);
+    auto found = find_group(group);
     if (found == nullptr) return unknown("the group");
     auto read = read_struct(args, "rh_combine_args");
     if (!read) return report(found->refuse(read.error()));
     auto known = find_handle(read->handle, found);
     if (!known) return report(found->refuse(known.error()));
-    auto op = found->make_combine(*read, *known, then(event));
+    auto op = found->make_combine(*read, std::move(*known), then(event));
     if (!op) return report(op);
-    Ending ending({found, *op, nullptr, nullptr}, event);
-    if (const Status started = found->start(*op, ending.carried()); !started.ok()) return report(started);
+    Ending ending({std::move(found), std::move(*op), nullptr, nullptr}, event);
+    if (const Status started = ending.start(); !started.ok()) return report(started);
     return ending.conclude();
   });
 }

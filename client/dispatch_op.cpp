@@ -219,16 +219,14 @@ bool DispatchOp::keep_data() noexcept {
   const std::size_t row = form_.row_bytes;
   const std::size_t side = request_.side_bytes;
   const std::size_t tokens = handle_->tokens;
-  try {
-    kept_.resize(tokens * (row + side));
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-  kernels::TokenData copy{kept_.data(), row, side == 0 ? nullptr : kept_.data() + tokens * row, side};
+  kept_.reset(new (std::nothrow) std::byte[tokens * (row + side)]);
+  if (kept_ == nullptr) return false;
+  std::byte* const sides = kept_.get() + tokens * row;
   for (std::uint32_t t = 0; t < tokens; ++t) {
-    std::memcpy(kept_.data() + t * row, request_.data.row(t), row);
-    if (side != 0) std::memcpy(kept_.data() + tokens * row + t * side, request_.data.side_of(t), side);
+    std::memcpy(kept_.get() + t * row, request_.data.row(t), row);
+    if (side != 0) std::memcpy(sides + t * side, request_.data.side_of(t), side);
   }
+  const kernels::TokenData copy{kept_.get(), row, side == 0 ? nullptr : sides, side};
   request_.data = copy;
   return true;
 }

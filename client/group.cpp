@@ -211,12 +211,12 @@ Status Group::start(const std::shared_ptr<Op>& op, Carried carried) {
   return refuse(started);
 }
 
-Result<std::shared_ptr<Op>> Group::make_combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle,
+Result<std::shared_ptr<Op>> Group::make_combine(const rh_combine_args& args, std::shared_ptr<Handle> handle,
                                                 Then then) {
   if (const Status may = may_begin(handle.get(), then); !may.ok()) return fail(may);
   auto request = combine_input(*context_, args, *handle);
   if (!request) return fail(refuse(request.error()));
-  return std::make_shared<CombineOp>(handle, *request, called_now());
+  return std::make_shared<CombineOp>(std::move(handle), *request, called_now());
 }
 
 Result<std::shared_ptr<DispatchOp>> Group::planned(const std::shared_ptr<Handle>& handle, Then then) {

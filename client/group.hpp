@@ -33,8 +33,7 @@ class Group {
   // Checks the arguments and makes the operation; nothing has happened yet. Its handle is new, or the cached one.
   Result<std::shared_ptr<DispatchOp>> make_dispatch(const rh_dispatch_args& args, const std::shared_ptr<Handle>& cached,
                                                     Then then);
-  Result<std::shared_ptr<Op>> make_combine(const rh_combine_args& args, const std::shared_ptr<Handle>& handle,
-                                           Then then);
+  Result<std::shared_ptr<Op>> make_combine(const rh_combine_args& args, std::shared_ptr<Handle> handle, Then then);
   // The call happens: everything that its caller needs afterwards was made before. An error, or an exception: it did
   // not (or the group has ended).
   Status start(const std::shared_ptr<Op>& op, Carried carried);

@@ -45,8 +45,7 @@ struct Call {
 
 class Op {
  public:
-  // What a dispatch of one channel on two ranks of one host needs. It still fits the largest blocks that glibc keeps in
-  // a list of each thread (1032 bytes).
+  // What a dispatch of one channel on two ranks of one host needs.
   static constexpr std::size_t kInlineBytes =
       2 * sizeof(ipc::GroupSegment::Row) + sizeof(kernels::Tracked<kernels::LocalRole>) + 2 * sizeof(kernels::Output);
 
