@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "client/fork_mark.hpp"
 #include "client/group.hpp"
@@ -68,6 +69,8 @@ rh_status guarded(F&& f) noexcept {
     return f();
   } catch (const std::bad_alloc&) {
     return report(Code::out_of_memory, "no memory for the library's own bookkeeping");
+  } catch (const std::system_error& e) {  // a thread or a lock that the system does not give
+    return report(Code::system, e.what());
   } catch (const std::exception& e) {
     return report(Code::internal, e.what());
   }

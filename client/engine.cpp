@@ -305,7 +305,7 @@ Status Engine::poison_status() const {
   // Ranks can write the word, too: no value of it makes an unfinished operation a good one.
   const bool names_an_end =
       poison.code != Code::ok && poison.code != Code::in_progress && code_name(poison.code) != kNoCode;
-  return {names_an_end ? poison.code : Code::protocol, group_.words.poison_text()};
+  return {names_an_end ? poison.code : Code::protocol, group_.words.end_text()};
 }
 
 Status Engine::late(const Op& op) const {

@@ -99,9 +99,9 @@ Result<bool> Op::collect(GroupContext& group) {
       if (left == 0 || left > number_) continue;
       // Looked at again: the rank may have published just before it left.
       if (group.words.header(r, number_).header != nullptr) continue;
-      return fail(Code::rank_lost, "rank " + std::to_string(r) + " left the group after op " +
-                                       std::to_string(left - 1) + " and takes no part in " + op_name(kind_) + " op " +
-                                       std::to_string(number_));
+      // Written before the word that was just read: who left first, and why.
+      return fail(Code::rank_lost, group.words.end_text() + "; rank " + std::to_string(r) + " takes no part in " +
+                                       op_name(kind_) + " op " + std::to_string(number_));
     }
     if (const std::string differs = ipc::disagreement(header_, *row.header); !differs.empty()) {
       return fail(Code::mismatch, "op " + std::to_string(number_) + " differs between rank " +

@@ -10,11 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <vector>
 
 #include "client/daemon_choice.hpp"
@@ -60,27 +62,47 @@ Result<void> lock(const ipc::UniqueFd& file, ipc::Deadline deadline) {
   return {};
 }
 
-// RAILHEAD_EPD, else beside the library (../bin of an installation, bin of a build tree), else PATH.
-std::string find_epd() {
-  if (const char* const set = std::getenv("RAILHEAD_EPD"); set != nullptr) return set;
+// The bin beside the library's folder, of an installation (PREFIX/lib, PREFIX/lib/TRIPLET) or a build tree. No folder
+// further up: others than the library's owner may write there.
+std::vector<fs::path> beside_the_library() {
   Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&choose_daemon), &info) != 0 && info.dli_fname != nullptr) {
-    std::error_code ignored;
-    const fs::path library = fs::weakly_canonical(info.dli_fname, ignored);
-    for (fs::path at = library.parent_path(); at.has_relative_path(); at = at.parent_path()) {
-      const fs::path candidate = at / "bin" / "epd";
-      if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-    }
-    const fs::path sibling = library.parent_path() / "epd";
-    if (::access(sibling.c_str(), X_OK) == 0) return sibling;
+  if (::dladdr(reinterpret_cast<const void*>(&choose_daemon), &info) == 0 || info.dli_fname == nullptr) return {};
+  std::error_code ignored;
+  const fs::path folder = fs::weakly_canonical(info.dli_fname, ignored).parent_path();
+  const fs::path above = folder.parent_path();
+  std::vector<fs::path> out{above / "bin" / "epd"};
+  if (above.filename() == "lib") out.push_back(above.parent_path() / "bin" / "epd");
+  return out;
+}
+
+std::vector<fs::path> on_the_path() {
+  std::vector<fs::path> out;
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/usr/bin:/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    out.push_back(fs::path(folder.empty() ? "." : folder) / "epd");
+  return out;
+}
+
+// RAILHEAD_EPD, else beside the library, else on the PATH. Looked at here: a shell that finds none says so in a log.
+Result<std::string> find_epd() {
+  const auto runs = [](const fs::path& file) { return ::access(file.c_str(), X_OK) == 0 && !fs::is_directory(file); };
+  if (const char* const set = std::getenv("RAILHEAD_EPD"); set != nullptr) {
+    if (runs(set)) return std::string(set);
+    return fail(Code::unavailable, "RAILHEAD_EPD is " + std::string(set) + ", which cannot be run as a private daemon");
   }
-  return "epd";
+  for (const auto& places : {beside_the_library(), on_the_path()}) {
+    const auto found = std::find_if(places.begin(), places.end(), runs);
+    if (found != places.end()) return found->string();
+  }
+  return fail(Code::unavailable,
+              "no daemon runs and there is no epd to start a private one, neither beside the library nor on the PATH: "
+              "RAILHEAD_EPD names it");
 }
 
 // Detached from everything of ours: own session, no descriptor but /dev/null and the log. The middle process ends at
 // once, so that no zombie stays with the application.
-Result<void> spawn(const std::string& socket, const std::string& key, const std::string& log) {
-  const std::string epd = find_epd();
+Result<void> spawn(const std::string& epd, const std::string& socket, const std::string& key, const std::string& log) {
   const std::vector<std::string> words = {"sh",
                                           "-c",
                                           "\"$@\" </dev/null >>\"$RAILHEAD_LOG\" 2>&1 &",
@@ -145,11 +167,13 @@ Result<std::string> ensure_private_daemon(const std::string& job, ipc::Deadline 
   if (auto locked = lock(file, deadline); !locked) return fail(locked.error());
   if (listens(socket)) return socket;
   const std::string log = stem + ".log";
-  if (auto started = spawn(socket, key, log); !started) return fail(started.error());
+  const auto epd = find_epd();
+  if (!epd) return epd;
+  if (auto started = spawn(*epd, socket, key, log); !started) return fail(started.error());
   while (!listens(socket)) {
     if (deadline.expired()) {
       return fail(Code::unavailable, "the private daemon did not begin to listen on " + socket + " in time; see " +
-                                         log + " (is epd on the PATH? RAILHEAD_EPD names it)");
+                                         log + " (it runs " + *epd + ")");
     }
     ::poll(nullptr, 0, 5);
   }

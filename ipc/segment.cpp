@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -47,6 +48,16 @@ Result<std::uint64_t> check_headroom(std::string_view name, std::size_t needed, 
   const std::uint64_t usable = headroom->free_bytes - headroom->free_bytes / kReserveShare;
   if (needed - taken > usable) return fail(out_of_memory(name, needed, usable + taken, headroom->limited_by));
   return usable;
+}
+
+// Beyond the limit the kernel does not refuse: it sends SIGXFSZ, which ends the process.
+Result<void> check_file_size(std::string_view name, std::size_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0) return fail(system_status("getrlimit of RLIMIT_FSIZE", errno));
+  if (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return {};
+  return fail(Code::limit_exceeded, quoted(name) + " needs " + std::to_string(bytes) +
+                                        " bytes, the limit of this process for a file is " +
+                                        std::to_string(limit.rlim_cur) + " (RLIMIT_FSIZE): raise it with ulimit -f");
 }
 
 Status step_failure(std::string_view name, std::size_t needed, const char* call, int error) {
@@ -161,6 +172,7 @@ Result<Segment> Segment::create(std::string_view name, std::size_t bytes, Segmen
   const std::size_t rounded = align_up(bytes, page_bytes());
   if (const auto enough = check_headroom(name, rounded, 0); !enough) return fail(enough.error());
 
+  if (const auto allowed = check_file_size(name, rounded); !allowed) return fail(allowed.error());
   UniqueFd fd(::memfd_create(("railhead:" + std::string(name)).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return fail(system_status(quoted(name) + ": memfd_create", errno));
   if (::ftruncate(fd.get(), static_cast<off_t>(rounded)) != 0) {

@@ -1,5 +1,6 @@
 #include "ipc/status.hpp"
 
+#include <cerrno>
 #include <system_error>
 
 namespace railhead {
@@ -35,8 +36,9 @@ std::string Status::to_string() const {
 }
 
 Status system_status(std::string_view what, int error_number) {
-  return {Code::system, std::string(what) + ": " + std::generic_category().message(error_number) + " (errno " +
-                            std::to_string(error_number) + ")"};
+  return {error_number == ENOMEM ? Code::out_of_memory : Code::system,
+          std::string(what) + ": " + std::generic_category().message(error_number) + " (errno " +
+              std::to_string(error_number) + ")"};
 }
 
 }  // namespace railhead

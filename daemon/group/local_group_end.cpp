@@ -140,8 +140,9 @@ void LocalGroup::note_left(const LeftMessage& left) {
       "rank " + std::to_string(left.rank) + " left after op " + std::to_string(left.completed) + ": " + left.reason,
       left.rank);
   has_left_[left.rank] = true;
-  segment_.set_left(left.rank, left.completed);
-  if (!left_) left_ = left;
+  const bool first = !left_;
+  if (first) left_ = left;
+  segment_.set_left(left.rank, left.completed, first ? left_text() : std::string());
   left_->completed = std::max(left_->completed, left.completed);
   end_when_drained();
 }

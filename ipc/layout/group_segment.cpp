@@ -190,17 +190,22 @@ std::uint64_t GroupSegment::left(std::uint32_t rank) const {
   return Word(*word(layout_.left_ + rank * 8ULL)).load(std::memory_order_acquire);
 }
 
-void GroupSegment::set_left(std::uint32_t rank, std::uint64_t last_op) const {
-  // release: pairs with left().
+void GroupSegment::set_left(std::uint32_t rank, std::uint64_t last_op, const std::string& text) const {
+  if (!text.empty()) write_end_text(text);
+  // release: pairs with left(); the text is there before the word.
   Word(*word(layout_.left_ + rank * 8ULL)).store(last_op + 1, std::memory_order_release);
   wake_all(kWakeAnyEvent);
 }
 
-void GroupSegment::set_poison(Poison poison, const std::string& text) const {
+void GroupSegment::write_end_text(const std::string& text) const {
   char* const out = reinterpret_cast<char*>(base_ + kPoisonTextAt);
   const std::size_t length = std::min(text.size(), kPoisonText - 1);
   std::memcpy(out, text.data(), length);
   out[length] = 0;
+}
+
+void GroupSegment::set_poison(Poison poison, const std::string& text) const {
+  write_end_text(text);
   // release: the text is there before the word.
   Word(*word(kPoisonWord)).store(poison.encode(), std::memory_order_release);
   for (std::uint32_t l = 0; l < layout_.locals_; ++l) ipc::poison(live(l).wake);
@@ -215,7 +220,7 @@ Poison GroupSegment::poison() const {
   return Poison::decode(Word(*word(kPoisonWord)).load(std::memory_order_acquire));  // acquire: as in poisoned()
 }
 
-std::string GroupSegment::poison_text() const {
+std::string GroupSegment::end_text() const {
   const char* const text = reinterpret_cast<const char*>(base_ + kPoisonTextAt);
   return {text, ::strnlen(text, kPoisonText)};
 }

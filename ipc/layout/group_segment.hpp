@@ -60,7 +60,8 @@ struct Poison {
     return {static_cast<Code>((word >> 16) & 0xff), static_cast<std::uint16_t>(word)};
   }
 };
-inline constexpr std::size_t kPoisonText = 512;  // bytes, zero terminated; written before the poison word
+inline constexpr std::size_t kPoisonText =
+    512;  // bytes, zero terminated; written before the poison word, or before that of the first rank that left
 
 // A dispatch's place for the rows of one receiver; valid for the operation whose number it carries.
 struct SpanWords {
@@ -161,18 +162,21 @@ class GroupSegment {
 
   // --- membership: last operation + 1 after which a rank left; 0 = present. Writer: the daemon. ---
   [[nodiscard]] std::uint64_t left(std::uint32_t rank) const;
-  void set_left(std::uint32_t rank, std::uint64_t last_op) const;
+  // The first time with the sentence that end_text() gives from then on.
+  void set_left(std::uint32_t rank, std::uint64_t last_op, const std::string& text = {}) const;
 
   // --- poison. Writer: the daemon, whatever stands there: ranks can reach the word. Wakes every local rank. ---
   void set_poison(Poison poison, const std::string& text) const;
   [[nodiscard]] bool poisoned() const;
   [[nodiscard]] Poison poison() const;
-  [[nodiscard]] std::string poison_text() const;
+  // Of the poison, before it of the first rank that left. Between the two it may be a mixture of both.
+  [[nodiscard]] std::string end_text() const;
 
   void wake(std::uint32_t local, std::uint32_t events) const;
   void wake_all(std::uint32_t events) const;
 
  private:
+  void write_end_text(const std::string& text) const;
   [[nodiscard]] std::uint64_t* word(std::uint64_t offset) const {
     return reinterpret_cast<std::uint64_t*>(base_ + offset);
   }

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <cerrno>
 #include <string>
 
@@ -66,9 +67,11 @@ TEST(MeshFailure, IsSaidAndCostsOnlyWhatSpansHosts) {
   testing::internal::CaptureStderr();
   {
     Cluster cluster = two_hosts();
-    cluster.run({0, 1, 1}, [](std::uint32_t rank, const Session& session, const UniqueId& id) {
+    std::barrier<> all(3);
+    cluster.run({0, 1, 1}, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
       const Group group(session, id, small_config(3, rank));
       one_round(group);
+      all.arrive_and_wait();  // complete for rank 0, the round may not be so yet for the others
       if (rank == 0) host0 = Host0::fails;
       Calls calls(group.get());
       rh_status status = RH_OK;

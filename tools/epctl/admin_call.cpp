@@ -2,7 +2,9 @@
 
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -34,6 +36,10 @@ std::string seconds_text(double seconds) {
 }
 
 Status no_connection(const std::string& socket, const kj::Exception& e) {
+  if (knock(socket) == EACCES) {
+    return {Code::permission, "uid " + std::to_string(::geteuid()) + " may not connect to " + socket +
+                                  ": only root and the daemon's own user administer it"};
+  }
   return {Code::unavailable, "no daemon at " + socket + ": " + e.getDescription().cStr()};
 }
 

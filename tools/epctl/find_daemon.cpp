@@ -25,8 +25,9 @@ std::string environment(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-// 0 when a daemon listens, else the errno that says why not. Non-blocking: a daemon whose backlog is full (EAGAIN)
-// listens, and connect() would wait for it.
+}  // namespace
+
+// Non-blocking: a daemon whose backlog is full (EAGAIN) listens, and connect() would wait for it.
 int knock(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -37,6 +38,8 @@ int knock(const std::string& path) {
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return 0;
   return errno == EAGAIN ? 0 : errno;
 }
+
+namespace {
 
 // Where the library puts the sockets of private daemons.
 std::string private_directory() {
@@ -76,7 +79,7 @@ Result<std::string> find_daemon(const std::string& wanted) {
                                        "; start epd, or name its socket with --socket or RAILHEAD_DAEMON");
   }
   std::string list;
-  for (const std::string& path : found) list += "\n  " + path;
+  for (const std::string& path : found) list += (list.empty() ? " " : ", ") + path;
   return fail(Code::invalid_argument,
               std::to_string(found.size()) + " private daemons listen, choose one with --socket:" + list);
 }

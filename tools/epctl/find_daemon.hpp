@@ -12,4 +12,7 @@ namespace railhead::epctl {
 // invalid_argument when there are several: the message lists them. Never blocks.
 Result<std::string> find_daemon(const std::string& wanted);
 
+// 0 when a daemon listens at that socket, else the errno that says why not. Never blocks.
+int knock(const std::string& path);
+
 }  // namespace railhead::epctl

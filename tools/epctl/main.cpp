@@ -11,7 +11,7 @@ int main(int argc, char** argv) try {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string(ipc::build_string()));
   app.footer(
-      "Exit codes: 0 done; 1 refused (status: DEGRADED); 2 no daemon answers (status: FAILED); 64 bad usage.\n"
+      "Exit codes: 0 done; 1 refused (status: DEGRADED, REFUSED); 2 no daemon answers (status: FAILED); 64 bad usage.\n"
       "'epctl COMMAND --help' has the options of a command. Only root and the daemon's own user may ask.");
   epctl::Options options;
   epctl::add_status(app, options);

@@ -8,14 +8,15 @@
 namespace railhead::epctl {
 namespace {
 
-// A daemon that cannot be asked has failed, as far as an operator is concerned.
+// A daemon that cannot be asked has failed, as far as an operator is concerned; of one that refuses nothing is known.
 Json failed(const Status& reason) {
-  return {{"state", "FAILED"}, {"reasons", {reason.message()}}, {"code", code_name(reason.code())}};
+  const char* const state = reason.code() == Code::permission ? "REFUSED" : "FAILED";
+  return {{"state", state}, {"reasons", {reason.message()}}, {"code", code_name(reason.code())}};
 }
 
 int exit_code(const std::string& state) {
   if (state == "READY") return kGood;
-  return state == "DEGRADED" ? kRefused : kUnreachable;
+  return state == "DEGRADED" || state == "REFUSED" ? kRefused : kUnreachable;
 }
 
 void print_details(const Json& status) {
@@ -53,11 +54,11 @@ int run(const Options& options) {
 }  // namespace
 
 void add_status(CLI::App& app, Options& options) {
-  add_daemon_command(
-      app, options, "status", "READY, DEGRADED or FAILED, and why",
-      "0 READY; 1 DEGRADED: works, less well than it should, or drains after SIGTERM; 2 FAILED: does not answer; "
-      "64 bad usage.",
-      [&options] { return run(options); });
+  add_daemon_command(app, options, "status", "READY, DEGRADED or FAILED, and why",
+                     "0 READY; 1 DEGRADED: works, less well than it should, or drains after SIGTERM; 1 REFUSED: this "
+                     "user may not ask; 2 FAILED: does not answer; "
+                     "64 bad usage.",
+                     [&options] { return run(options); });
 }
 
 }  // namespace railhead::epctl

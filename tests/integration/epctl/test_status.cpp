@@ -92,13 +92,14 @@ TEST(Status, SilentDaemonIsFailedByTheDeadline) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
-TEST(Status, RefusedByCredentialsIsFailedWithTheReason) {
+// A healthy daemon, and a user who is not its administrator.
+TEST(Status, RefusedByCredentialsIsNoFailure) {
   const Folder folder;
   const std::string socket = folder / "epd.sock";
   const FakeDaemon daemon(socket, {.admin_error = {Code::permission, "uid 7 may not administer this daemon"}});
   const Ran ran = run_epctl({"status", "--socket", socket});
-  EXPECT_EQ(ran.exit_code, 2);
-  EXPECT_THAT(ran.out, HasSubstr("uid 7 may not administer"));
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_THAT(ran.out, testing::StartsWith("REFUSED\n  uid 7 may not administer"));
 }
 
 TEST(Status, InterruptEndsItAtOnce) {

@@ -38,11 +38,11 @@ class PrivateDaemon : public testing::Test {
       EXPECT_TRUE(ends(pid)) << socket;
     }
   }
-  std::unique_ptr<Rank> start(const std::string& job = "job") {
+  std::unique_ptr<Rank> start(const std::string& job = "job", const std::string& epd = EPD_PROGRAM) {
     return std::make_unique<Rank>(
         RANK_PROGRAM, "", folder_ / "ranks.log",
         std::vector<std::string>{"IPATH_NO_BACKTRACE=1", "RAILHEAD_DAEMON=private", "RAILHEAD_JOB=" + job,
-                                 "XDG_RUNTIME_DIR=" + (folder_ / ""), std::string("RAILHEAD_EPD=") + EPD_PROGRAM});
+                                 "XDG_RUNTIME_DIR=" + (folder_ / ""), "RAILHEAD_EPD=" + epd});
   }
   [[nodiscard]] std::string stem(const std::string& job = "job") const {
     struct stat net {};
@@ -101,6 +101,16 @@ TEST_F(PrivateDaemon, FourThatStartTogetherShareOneAndItLeavesAfterTheLast) {
   ranks[1]->process().signal(SIGKILL);
   ranks.clear();
   EXPECT_TRUE(ends(pid)) << status().dump();
+}
+
+// At once: nothing will ever listen.
+TEST_F(PrivateDaemon, WithoutAProgramToRunIsRefusedByName) {
+  for (const std::string& epd : {folder_ / "none", folder_ / ""}) {
+    const Reply refused = start("job", epd)->ask("open");
+    EXPECT_EQ(refused.status, "unavailable") << refused.text;
+    EXPECT_THAT(refused.text, testing::HasSubstr("RAILHEAD_EPD is " + epd));
+    EXPECT_EQ(log(), "") << "it was started";
+  }
 }
 
 TEST_F(PrivateDaemon, OutlivesItsStarterKilledAtOnce) {

@@ -282,7 +282,7 @@ TEST_F(LocalGroupTest, AReasonOfAnyLengthIsCut) {
   group_->abort(1, {Code::aborted, std::string(1 << 20, 'x')});
   ASSERT_EQ(group_->state(), LocalGroup::State::ended);
   EXPECT_LT(group_->end().message().size(), ipc::kPoisonText);
-  EXPECT_THAT(words_.poison_text(), HasSubstr("last operation complete")) << "the end of the sentence is there, too";
+  EXPECT_THAT(words_.end_text(), HasSubstr("last operation complete")) << "the end of the sentence is there, too";
 }
 
 TEST_F(LocalGroupTest, WhatARankWritesIntoThePoisonWordDoesNotHideTheEnd) {
@@ -295,7 +295,7 @@ TEST_F(LocalGroupTest, WhatARankWritesIntoThePoisonWordDoesNotHideTheEnd) {
   ipc::store_relaxed(poison_word(), std::uint64_t{0});
   pass_time();
   EXPECT_EQ(words_.poison().code, Code::rank_lost) << "rank 0 has not acknowledged the end";
-  EXPECT_THAT(words_.poison_text(), HasSubstr("rank 1 (pid 101) lost: killed"));
+  EXPECT_THAT(words_.end_text(), HasSubstr("rank 1 (pid 101) lost: killed"));
 }
 
 // The owner takes pages out of its rail while the daemon takes it over: that is refused or comes too late. A page that

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,6 +88,19 @@ TEST(Segment, TooMuchMemoryIsAnErrorWithNeededAndFree) {
   ASSERT_FALSE(segment);
   EXPECT_EQ(segment.error().code(), Code::out_of_memory);
   EXPECT_THAT(segment.error().message(), HasSubstr("segment 'arena' needs 1125899906842624 bytes, free "));
+}
+
+// The kernel would end the process. In a child: the limit holds for whatever else the tests write.
+TEST(Segment, TheLimitOfFileSizesIsAnError) {
+  Child child([] {
+    const rlimit limit{1 << 20, 1 << 20};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    if (!Segment::create("small", 1 << 20)) return 2;
+    const auto large = Segment::create("large", (1 << 20) + 1);
+    if (large || large.error().code() != Code::limit_exceeded) return 3;
+    return large.error().message().find("1048576 (RLIMIT_FSIZE)") == std::string::npos ? 4 : 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST(Segment, ZeroAndAbsurdSizesAreInvalid) {
