@@ -24,8 +24,9 @@ void configure_socket(zmq::socket_t& socket, const MeshConfig& config, bool v6, 
   socket.set(zmq::sockopt::rcvhwm, kSocketQueue);
   socket.set(zmq::sockopt::maxmsgsize, kWireLimit);
   socket.set(zmq::sockopt::heartbeat_ivl, heartbeat);
-  socket.set(zmq::sockopt::heartbeat_timeout, timeout);
-  socket.set(zmq::sockopt::heartbeat_ttl, timeout);
+  // Later than our own pings: ZeroMQ closes a silent connection, and who is told that it was closed looks for a death.
+  socket.set(zmq::sockopt::heartbeat_timeout, timeout + heartbeat);
+  socket.set(zmq::sockopt::heartbeat_ttl, timeout + heartbeat);
   socket.set(zmq::sockopt::handshake_ivl, timeout);
   if (!config.keys) return;
   socket.set(zmq::sockopt::curve_publickey, config.keys->public_key);

@@ -28,13 +28,14 @@ void greet(MeshNode& node, const PeerProcess& peer) {
   ASSERT_TRUE(node.log.wait_messages(before + 1));
 }
 
-// From the signal to the report that the peer is lost.
-std::int64_t ms_to_loss(MeshNode& node, const PeerProcess& peer, int signal) {
+// From the signal to the report that the peer is lost, which says so.
+std::int64_t ms_to_loss(MeshNode& node, const PeerProcess& peer, int signal, const std::string& says) {
   const auto sent = Clock::now();
   peer.signal(signal);
   const auto reason = node.log.wait_down(peer.address.host_id);
   const auto took = duration_cast<milliseconds>(Clock::now() - sent);
   EXPECT_TRUE(reason && reason->code() == Code::peer_lost) << (reason ? reason->to_string() : "no report");
+  EXPECT_TRUE(reason && reason->message().find(says) != std::string::npos) << (reason ? reason->message() : "");
   testing::Test::RecordProperty("loss_ms", static_cast<int>(took.count()));
   return took.count();
 }
@@ -43,14 +44,14 @@ TEST(MeshLoss, KilledPeerIsReportedAtOnce) {
   MeshNode node;
   PeerProcess peer({"500", "2000"});
   greet(node, peer);
-  EXPECT_LT(ms_to_loss(node, peer, SIGKILL), 500);
+  EXPECT_LT(ms_to_loss(node, peer, SIGKILL, "was closed"), 500);
 }
 
 TEST(MeshLoss, StoppedPeerIsReportedWithinTheTimeoutAndHearsOfItWhenItWakes) {
   MeshNode node(quick());
   PeerProcess peer({"250", "1000"});
   greet(node, peer);
-  const std::int64_t ms = ms_to_loss(node, peer, SIGSTOP);
+  const std::int64_t ms = ms_to_loss(node, peer, SIGSTOP, " 1000 ms");
   EXPECT_GE(ms, 400);
   EXPECT_LT(ms, 1500);
   // Awake again it is as good as new.
