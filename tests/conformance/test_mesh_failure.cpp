@@ -92,7 +92,7 @@ TEST(MeshFailure, IsSaidAndCostsOnlyWhatSpansHosts) {
     // A new group over both hosts is refused where the mesh has ended, and misses that rank on the other.
     cluster.run({1, 0}, [](std::uint32_t rank, const Session& session, const UniqueId& id) {
       rh_group_config config = small_config(2, rank);
-      if (rank == 0) config.join_timeout_ms = 200;
+      if (rank == 0) config.join_timeout_ms = 1'000;
       rh_group* group = nullptr;
       EXPECT_EQ(rh_group_create(session.get(), &id, &config, &group), rank == 0 ? RH_TIMEOUT : RH_PEER_LOST);
       EXPECT_THAT(rh_last_error(), HasSubstr(rank == 0 ? "not there: rank 1" : "the mesh has stopped"));

@@ -58,7 +58,7 @@ bool with_failing(long n, Call call) {
 
 rh_group_config config_of(std::uint32_t rank) {
   rh_group_config config = small_config(2, rank);
-  config.op_timeout_ms = 2000;
+  config.op_timeout_ms = 8'000;
   return config;
 }
 

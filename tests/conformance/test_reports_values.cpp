@@ -23,7 +23,7 @@ TEST(Reports, OneRankMakesFewerCalls) {
     std::promise<void> failed[2];
     cluster.run(spec.host_of_rank, [&](std::uint32_t rank, const Session& session, const UniqueId& id) {
       rh_group_config config = group_config(spec, rank, {});
-      config.op_timeout_ms = rank == 2 ? 60'000 : 1'500;
+      config.op_timeout_ms = rank == 2 ? 60'000 : 2'500;
       const Group group(session, id, config);
       const std::int64_t ids[4] = {0, 1, 2, 3};
       const std::uint16_t x[2 * 16] = {};

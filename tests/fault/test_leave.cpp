@@ -81,11 +81,11 @@ TEST_P(Leave, AJoinThatEndsAtItsLimitNamesTheMissingAndLeavesNothing) {
   const auto base = world_.holdings(host(1));
   const Reply id = world_.rank(0).ask("id");
   for (std::size_t r = 0; r < 2; ++r) {
-    world_.rank(r).send("join id=" + id.text + " ranks=4 rank=" + std::to_string(r) + " join_ms=600");
+    world_.rank(r).send("join id=" + id.text + " ranks=4 rank=" + std::to_string(r) + " join_ms=1500");
   }
   for (const Reply& reply : world_.replies(world_.everybody())) {
     EXPECT_EQ(reply.status, "timeout") << reply.text;
-    EXPECT_THAT(reply.text, HasSubstr("600 ms"));
+    EXPECT_THAT(reply.text, HasSubstr("1500 ms"));
     EXPECT_THAT(reply.text, HasSubstr("2 and 3"));
   }
   world_.expect_freed(host(1), base);
