@@ -75,25 +75,34 @@ std::vector<fs::path> beside_the_library() {
   return out;
 }
 
-std::vector<fs::path> on_the_path() {
+std::vector<fs::path> on_the_path(const std::string& program) {
   std::vector<fs::path> out;
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "/usr/bin:/bin" : path);
-  for (std::string folder; std::getline(folders, folder, ':');)
-    out.push_back(fs::path(folder.empty() ? "." : folder) / "epd");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    out.push_back(fs::path(folder.empty() ? "." : folder) / program);
+  }
   return out;
 }
 
 // RAILHEAD_EPD, else beside the library, else on the PATH. Looked at here: a shell that finds none says so in a log.
 Result<std::string> find_epd() {
-  const auto runs = [](const fs::path& file) { return ::access(file.c_str(), X_OK) == 0 && !fs::is_directory(file); };
-  if (const char* const set = std::getenv("RAILHEAD_EPD"); set != nullptr) {
-    if (runs(set)) return std::string(set);
-    return fail(Code::unavailable, "RAILHEAD_EPD is " + std::string(set) + ", which cannot be run as a private daemon");
+  const char* const set = std::getenv("RAILHEAD_EPD");
+  const std::string named = set == nullptr ? "" : set;
+  std::vector<fs::path> places;
+  if (named.find('/') != std::string::npos) {
+    places = {named};
+  } else {
+    if (set == nullptr) places = beside_the_library();
+    for (fs::path& place : on_the_path(set == nullptr ? "epd" : named)) places.push_back(std::move(place));
   }
-  for (const auto& places : {beside_the_library(), on_the_path()}) {
-    const auto found = std::find_if(places.begin(), places.end(), runs);
-    if (found != places.end()) return found->string();
+  const auto found = std::find_if(places.begin(), places.end(), [](const fs::path& file) {
+    std::error_code ignored;
+    return fs::is_regular_file(file, ignored) && ::access(file.c_str(), X_OK) == 0;
+  });
+  if (found != places.end()) return found->string();
+  if (set != nullptr) {
+    return fail(Code::unavailable, "RAILHEAD_EPD is '" + named + "', which cannot be run as a private daemon");
   }
   return fail(Code::unavailable,
               "no daemon runs and there is no epd to start a private one, neither beside the library nor on the PATH: "

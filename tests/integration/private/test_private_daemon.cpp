@@ -105,10 +105,10 @@ TEST_F(PrivateDaemon, FourThatStartTogetherShareOneAndItLeavesAfterTheLast) {
 
 // At once: nothing will ever listen.
 TEST_F(PrivateDaemon, WithoutAProgramToRunIsRefusedByName) {
-  for (const std::string& epd : {folder_ / "none", folder_ / ""}) {
+  for (const std::string& epd : {folder_ / "none", folder_ / "", std::string("no-such-epd"), std::string()}) {
     const Reply refused = start("job", epd)->ask("open");
     EXPECT_EQ(refused.status, "unavailable") << refused.text;
-    EXPECT_THAT(refused.text, testing::HasSubstr("RAILHEAD_EPD is " + epd));
+    EXPECT_THAT(refused.text, testing::HasSubstr("RAILHEAD_EPD is '" + epd + "'"));
     EXPECT_EQ(log(), "") << "it was started";
   }
 }
