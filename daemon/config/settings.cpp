@@ -14,6 +14,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool all_integers(const toml::node& node) {
+  const toml::array* array = node.as_array();
+  return array != nullptr &&
+         std::all_of(array->begin(), array->end(), [](const toml::node& item) { return item.is_integer(); });
+}
+
+// The text that a flag would take.
+std::string list_text(const toml::array& integers) {
+  std::string text;
+  for (const toml::node& item : integers) {
+    text += (text.empty() ? "" : ",") + std::to_string(item.as_integer()->get());
+  }
+  return text;
+}
+
 class Loader {
  public:
   Loader() { settings_.origins.assign(keys().size(), "default"); }
@@ -72,10 +87,15 @@ class Loader {
     const Target target = key.target(scratch);
     const bool wants_integer = std::holds_alternative<std::int64_t*>(target);
     const bool wants_bool = std::holds_alternative<bool*>(target);
+    const bool wants_list = std::holds_alternative<std::vector<std::int64_t>*>(target);
+    if (wants_list && all_integers(node)) return set(key.name, list_text(*node.as_array()), origin);
     if (wants_integer && node.is_integer()) return set(key.name, std::to_string(node.as_integer()->get()), origin);
     if (wants_bool && node.is_boolean()) return set(key.name, node.as_boolean()->get() ? "true" : "false", origin);
     if (!wants_integer && !wants_bool && node.is_string()) return set(key.name, node.as_string()->get(), origin);
-    const std::string wanted = wants_integer ? "an integer" : wants_bool ? "true or false" : "a string in quotes";
+    const std::string wanted = wants_integer ? "an integer"
+                               : wants_bool  ? "true or false"
+                               : wants_list  ? "an array of integers, or a string in quotes"
+                                             : "a string in quotes";
     problem(origin, std::string(key.name) + " has the wrong type: expected " + wanted + " (" + type_text(key) + ")");
   }
 

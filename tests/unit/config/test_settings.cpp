@@ -105,6 +105,28 @@ TEST_F(SettingsTest, EveryErrorIsSaidWithItsPlace) {
   }
 }
 
+TEST_F(SettingsTest, AListIsAnArrayOfIntegersOrText) {
+  const std::string cpu = std::to_string(::sched_getcpu());
+  write("epd.toml", "allowed_uids = [1001, 1000, 1001]\nproxy.cpus = [" + cpu + "]\n");
+  const auto settings = load();
+  ASSERT_TRUE(settings) << settings.error().message();
+  EXPECT_EQ(settings->config.allowed_uids, (std::vector<std::int64_t>{1000, 1001}));
+  EXPECT_EQ(value_text(*find_key("proxy.cpus"), settings->config), cpu);
+  EXPECT_EQ(origin(*settings, "proxy.cpus"), path() + ":2");
+  write("epd.toml", "allowed_uids = []\n");
+  EXPECT_TRUE(load()) << error();
+
+  for (const char* const bad : {"['a']", "[1.5]", "[[1]]", "[1, 'a']", "1000"}) {
+    write("epd.toml", std::string("allowed_uids = ") + bad + "\n");
+    EXPECT_NE(error().find(":1: allowed_uids has the wrong type: expected an array of integers, or a string in quotes"),
+              std::string::npos)
+        << bad << ": " << error();
+  }
+  write("epd.toml", "allowed_uids = [-1]\nslow_after_s = [5]\n");
+  EXPECT_NE(error().find(":1: allowed_uids is '-1': expected a list"), std::string::npos) << error();
+  EXPECT_NE(error().find(":2: slow_after_s has the wrong type: expected an integer"), std::string::npos) << error();
+}
+
 TEST_F(SettingsTest, RulesBetweenKeysAreChecked) {
   write("epd.toml", "[mesh]\nheartbeat_ms = 5000\n");
   EXPECT_NE(error().find("at least twice mesh.heartbeat_ms"), std::string::npos) << error();
