@@ -99,6 +99,13 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// Further away than this, a name is no slip of the other.
+std::size_t too_far(std::string_view name) {
+  return std::max<std::size_t>(name.size() / 3, 2) + 1;
+}
+
+constexpr std::size_t kLongestName = 64;
+
 // Where this process may run; empty when the kernel does not say.
 std::vector<std::int64_t> allowed_cpus() {
   std::vector<std::int64_t> out;
@@ -136,9 +143,9 @@ const Key* find_key(std::string_view name) {
 }
 
 std::string_view nearest_key(std::string_view name) {
-  if (name.size() > 64) return {};
+  if (name.size() > kLongestName) return {};
   std::string_view best;
-  std::size_t least = std::max<std::size_t>(name.size() / 3, 2) + 1;
+  std::size_t least = too_far(name);
   for (const Key& key : kKeys) {
     // "heartbeat_ms" means "mesh.heartbeat_ms".
     const bool tail = key.name.size() > name.size() && name.size() > 2 && key.name.ends_with("." + std::string(name));
@@ -146,6 +153,29 @@ std::string_view nearest_key(std::string_view name) {
     if (far >= least) continue;
     least = far;
     best = key.name;
+  }
+  return best;
+}
+
+std::string_view table_of(const Key& key) {
+  const std::size_t dot = key.name.find('.');
+  return dot == std::string_view::npos ? std::string_view() : key.name.substr(0, dot);
+}
+
+bool is_table(std::string_view name) {
+  return !name.empty() &&
+         std::any_of(std::begin(kKeys), std::end(kKeys), [&](const Key& key) { return table_of(key) == name; });
+}
+
+std::string_view nearest_table(std::string_view name) {
+  if (name.size() > kLongestName) return {};
+  std::string_view best;
+  std::size_t least = too_far(name);
+  for (const Key& key : kKeys) {
+    const std::size_t far = table_of(key).empty() ? least : distance(name, table_of(key));
+    if (far >= least) continue;
+    least = far;
+    best = table_of(key);
   }
   return best;
 }

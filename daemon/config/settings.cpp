@@ -44,7 +44,7 @@ class Loader {
 
   void set(std::string_view name, std::string_view text, const std::string& origin) {
     const Key* key = find_key(name);
-    if (key == nullptr) return unknown(name, origin);
+    if (key == nullptr) return unknown("key", name, nearest_key(name), origin);
     if (const Status status = set_value(*key, settings_.config, text); !status.ok()) {
       return problem(origin, status.message());
     }
@@ -68,18 +68,21 @@ class Loader {
     for (const auto& [name, node] : table) {
       const std::string full = prefix + std::string(name.str());
       const std::string origin = path + ":" + std::to_string(node.source().begin.line);
-      const Key* key = find_key(full);
-      const bool section = node.is_table() && std::any_of(keys().begin(), keys().end(), [&](const Key& known) {
-                             return known.name.starts_with(full + ".");
-                           });
-      if (section) {
-        walk(*node.as_table(), full + ".", path);
-      } else if (key == nullptr) {
-        unknown(full, origin);
-      } else {
+      if (const Key* key = find_key(full); key != nullptr) {
         value(*key, node, origin);
+      } else if (is_table(full)) {
+        section(full, node, path, origin);
+      } else if (node.is_table()) {
+        unknown("table", full, nearest_table(full), origin);
+      } else {
+        unknown("key", full, nearest_key(full), origin);
       }
     }
+  }
+
+  void section(const std::string& name, const toml::node& node, const std::string& path, const std::string& origin) {
+    if (node.is_table()) return walk(*node.as_table(), name + ".", path);
+    problem(origin, name + " is a table: write [" + name + "] and its keys below");
   }
 
   void value(const Key& key, const toml::node& node, const std::string& origin) {
@@ -99,9 +102,8 @@ class Loader {
     problem(origin, std::string(key.name) + " has the wrong type: expected " + wanted + " (" + type_text(key) + ")");
   }
 
-  void unknown(std::string_view name, const std::string& origin) {
-    const std::string_view near = nearest_key(name);
-    problem(origin, "unknown key '" + std::string(name) + "'" +
+  void unknown(const std::string& what, std::string_view name, std::string_view near, const std::string& origin) {
+    problem(origin, "unknown " + what + " '" + std::string(name) + "'" +
                         (near.empty() ? "; --print-config lists all" : ": did you mean '" + std::string(near) + "'?"));
   }
 
@@ -125,11 +127,6 @@ void load_folder(Loader& loader, const fs::path& folder, bool required) {
   }
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) loader.file(file);
-}
-
-std::string section_of(const Key& key) {
-  const std::size_t dot = key.name.find('.');
-  return dot == std::string_view::npos ? "" : std::string(key.name.substr(0, dot));
 }
 
 std::string escaped(std::string_view text) {
@@ -160,11 +157,11 @@ Result<Settings> load_settings(const Sources& sources) {
 
 std::string print_toml(const Settings& settings) {
   std::string text;
-  std::string section;
+  std::string_view table;
   for (std::size_t i = 0; i < keys().size(); ++i) {
     const Key& key = keys()[i];
-    if (section_of(key) != section) text += "\n";
-    section = section_of(key);
+    if (table_of(key) != table) text += "\n";
+    table = table_of(key);
     text += std::string(key.name) + " = " + value_toml(key, settings.config) + "  # " + settings.origins[i] + "\n";
   }
   return text;

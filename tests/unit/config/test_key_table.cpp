@@ -83,6 +83,16 @@ TEST(KeyTable, NearestName) {
   EXPECT_EQ(nearest_key(std::string(100'000, 'x')), "");
 }
 
+TEST(KeyTable, NearestTable) {
+  EXPECT_TRUE(is_table("mesh"));
+  EXPECT_FALSE(is_table("drain_s"));
+  EXPECT_FALSE(is_table(""));
+  EXPECT_EQ(nearest_table("limit"), "limits");
+  EXPECT_EQ(nearest_table("Mesh"), "mesh");
+  EXPECT_EQ(nearest_table("zebra"), "");
+  EXPECT_EQ(nearest_table(std::string(100'000, 'x')), "");
+}
+
 TEST(KeyTable, ProxiesRunWhereTheProcessMay) {
   cpu_set_t before;
   ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);

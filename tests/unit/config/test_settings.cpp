@@ -100,7 +100,17 @@ TEST_F(SettingsTest, EveryErrorIsSaidWithItsPlace) {
         ":5: unknown key 'mesh.bnid': did you mean 'mesh.bind'?",
         ":6: mesh.heartbeat_ms is '5': expected an integer of 10..600000 ms", ":7: mesh.insecure has the wrong type",
         ":9: log.level is 'loud': expected one of trace | debug | info | warning | error",
-        ":10: unknown key 'zebra'"}) {
+        ":10: unknown table 'zebra'; --print-config lists all"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+}
+
+TEST_F(SettingsTest, ATableIsToldFromAKey) {
+  write("epd.toml", "mesh = 5\nmehs.bind = 'x'\n[limit]\nsessions = 3\n[[log]]\n");
+  const std::string text = error();
+  for (const char* const part :
+       {":1: mesh is a table: write [mesh] and its keys below", ":2: unknown table 'mehs': did you mean 'mesh'?",
+        ":3: unknown table 'limit': did you mean 'limits'?", ":5: log is a table"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
 }
