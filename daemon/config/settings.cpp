@@ -1,5 +1,6 @@
 #include "daemon/config/settings.hpp"
 
+#include <fcntl.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include <system_error>
 
 #include "daemon/config/key_table.hpp"
+#include "daemon/read_text.hpp"
+#include "ipc/fd.hpp"
 
 namespace railhead::config {
 namespace {
@@ -34,8 +37,11 @@ class Loader {
   Loader() { settings_.origins.assign(keys().size(), "default"); }
 
   void file(const fs::path& path) {
+    const ipc::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const auto text = fd ? daemon::read_text(fd.get(), "cannot be read") : fail(system_status("cannot be read", errno));
+    if (!text) return problem(path.string(), text.error().message());
     try {
-      const toml::table table = toml::parse_file(path.string());
+      const toml::table table = toml::parse(*text, path.string());
       walk(table, "", path.string());
     } catch (const toml::parse_error& error) {
       problem(path.string() + ":" + std::to_string(error.source().begin.line), std::string(error.description()));
@@ -111,6 +117,15 @@ class Loader {
   std::vector<std::string> problems_;
 };
 
+void load_file(Loader& loader, const Sources& sources) {
+  std::error_code error;
+  if (fs::exists(sources.file, error)) {
+    loader.file(sources.file);
+  } else if (sources.file_required || (error && error != std::errc::no_such_file_or_directory)) {
+    loader.problem(sources.file, error ? error.message() : "no such file");
+  }
+}
+
 fs::path drop_in_folder(const Sources& sources) {
   if (!sources.folder.empty()) return sources.folder;
   return fs::path(sources.file).replace_extension(".d");
@@ -142,15 +157,9 @@ std::string escaped(std::string_view text) {
 
 Result<Settings> load_settings(const Sources& sources) {
   Loader loader;
-  if (sources.file != "none") {
-    std::error_code error;
-    if (fs::exists(sources.file, error)) {
-      loader.file(sources.file);
-    } else if (sources.file_required || (error && error != std::errc::no_such_file_or_directory)) {
-      loader.problem(sources.file, error ? error.message() : "no such file");
-    }
-    load_folder(loader, drop_in_folder(sources), !sources.folder.empty());
-  }
+  const bool none = sources.file == "none";
+  if (!none) load_file(loader, sources);
+  if (!none || !sources.folder.empty()) load_folder(loader, drop_in_folder(sources), !sources.folder.empty());
   for (const auto& [name, text] : sources.flags) loader.set(name, text, "flag");
   return loader.finish();
 }

@@ -75,6 +75,14 @@ TEST_F(CommandLineTest, BadFlagsAreNamed) {
       << range.output;
 }
 
+TEST_F(CommandLineTest, AnEmptyNameOfAFileOrFolderIsRefused) {
+  for (const char* const flag : {"--config", "--config-dir"}) {
+    const CommandLine line = parse({flag, "", "--check-config"});
+    EXPECT_EQ(line.exit_code, 2) << flag;
+    EXPECT_NE(line.output.find("names nothing"), std::string::npos) << line.output;
+  }
+}
+
 TEST_F(CommandLineTest, KeygenAndVersion) {
   const CommandLine keygen = parse({"--keygen", "/tmp/k.toml"});
   EXPECT_EQ(keygen.action, Action::keygen);

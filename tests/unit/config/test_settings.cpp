@@ -160,6 +160,34 @@ TEST_F(SettingsTest, NamedFileMustExistAndNoneReadsNothing) {
   EXPECT_FALSE(load_settings(sources));
 }
 
+TEST_F(SettingsTest, AFolderThatIsNamedIsReadWithoutAFileToo) {
+  write("epd.toml", "drain_s = 2\n");
+  write("epd.d/10.toml", "slow_after_s = 3\n");
+  Sources sources;
+  sources.file = "none";
+  sources.file_required = true;
+  sources.folder = path("epd.d");
+  const auto settings = load_settings(sources);
+  ASSERT_TRUE(settings) << settings.error().message();
+  EXPECT_EQ(settings->config.slow_after_s, 3);
+  EXPECT_EQ(settings->config.drain_s, Config().drain_s);
+  sources.folder = path("missing.d");
+  const auto missing = load_settings(sources);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message().find("missing.d: No such file"), std::string::npos) << missing.error().message();
+}
+
+TEST_F(SettingsTest, WhatIsNoFileIsRefusedByName) {
+  Sources sources;
+  sources.file = folder_.string();
+  const auto folder = load_settings(sources);
+  ASSERT_FALSE(folder);
+  EXPECT_NE(folder.error().message().find(folder_.string() + ": cannot be read: Is a directory"), std::string::npos)
+      << folder.error().message();
+  std::filesystem::create_directory(folder_ / "epd.d" / "10.toml");
+  EXPECT_NE(error().find("10.toml: cannot be read: Is a directory"), std::string::npos) << error();
+}
+
 TEST_F(SettingsTest, MarkdownHasOneRowPerKey) {
   const std::string page = print_markdown();
   EXPECT_EQ(static_cast<std::size_t>(std::count(page.begin(), page.end(), '\n')), keys().size() + 2);
