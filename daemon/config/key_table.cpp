@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "ipc/layout/daemon_page.hpp"
+
 namespace railhead::config {
 namespace {
 
@@ -67,7 +69,8 @@ constexpr Key kKeys[] = {
     {"fabric.fault", [](Config& c) -> Target { return &c.fabric.fault; }, "",
      "Faults to inject, for tests: 'seed=1,reorder=8,delay=16'."},
     {"proxy.threads", [](Config& c) -> Target { return &c.proxy.threads; }, "",
-     "Threads that move data between rings and the fabric; a group uses those that all its hosts have.", 1, 64},
+     "Threads that move data between rings and the fabric; a group uses those that all its hosts have.", 1,
+     ipc::kMaxProxies},
     {"proxy.cpus", [](Config& c) -> Target { return &c.proxy.cpus; }, "cpu numbers",
      "Cores for the proxy threads, as '0-3,8', out of those that epd may run on; empty binds them near their NIC."},
     {"proxy.spin_us", [](Config& c) -> Target { return &c.proxy.spin_us; }, "us",

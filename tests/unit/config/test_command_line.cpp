@@ -71,7 +71,7 @@ TEST_F(CommandLineTest, BadFlagsAreNamed) {
   EXPECT_EQ(unknown.exit_code, 2);
   const CommandLine range = parse({"--config", "none", "--proxy.threads", "0"});
   EXPECT_EQ(range.exit_code, 1);
-  EXPECT_NE(range.output.find("flag: proxy.threads is '0': expected an integer of 1..64"), std::string::npos)
+  EXPECT_NE(range.output.find("flag: proxy.threads is '0': expected an integer of 1..32"), std::string::npos)
       << range.output;
 }
 

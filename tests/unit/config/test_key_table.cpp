@@ -4,6 +4,7 @@
 #include <set>
 
 #include "daemon/config/key_table.hpp"
+#include "ipc/layout/daemon_page.hpp"
 
 namespace railhead::config {
 namespace {
@@ -49,6 +50,11 @@ TEST(KeyTable, BoundsAreChecked) {
     }
     EXPECT_EQ(value_text(key, config), std::to_string(key.max)) << "a refused value must change nothing";
   }
+}
+
+// What the table admits, the daemon has room for.
+TEST(KeyTable, AsManyProxiesAsTheDaemonPageHolds) {
+  EXPECT_EQ(find_key("proxy.threads")->max, ipc::kMaxProxies);
 }
 
 TEST(KeyTable, ListsModesChoicesAndSwitches) {
