@@ -96,10 +96,9 @@ CommandLine decide(const Options& options, bool print) {
   if (print && options.print == "markdown") return answer(0, print_markdown());
   auto settings = load_settings(sources_of(options));
   if (!settings) return answer(kBadConfig, settings.error().message() + "\n");
-  if (options.check) return answer(0, "the configuration is good\n");
-  if (print) return answer(0, print_toml(*settings));
+  if (print && !options.check) return answer(0, print_toml(*settings));
   CommandLine result;
-  result.action = Action::run;
+  result.action = options.check ? Action::check : Action::run;
   result.settings = std::move(*settings);
   return result;
 }

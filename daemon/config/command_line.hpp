@@ -9,6 +9,7 @@ namespace railhead::config {
 
 enum class Action {
   run,     // start with `settings`
+  check,   // say whether a start would take `settings`
   keygen,  // make mesh keys at `key_path`
   done,    // answered: print, exit with exit_code
 };

@@ -56,7 +56,7 @@ TEST_F(CommandLineTest, PrintConfigReadsBack) {
 TEST_F(CommandLineTest, CheckConfigSaysGoodOrBad) {
   write("epd.toml", "drain_s = 1\n");
   const std::string file = path();
-  EXPECT_EQ(parse({"--config", file.c_str(), "--check-config"}).exit_code, 0);
+  EXPECT_EQ(parse({"--config", file.c_str(), "--check-config"}).action, Action::check);
   write("epd.toml", "drian_s = 1\n");
   const CommandLine bad = parse({"--config", file.c_str(), "--check-config"});
   EXPECT_EQ(bad.action, Action::done);
