@@ -13,6 +13,7 @@
 #include "daemon/control/listener.hpp"
 #include "daemon/mesh/mesh.hpp"
 #include "daemon/proxy/proxy.hpp"
+#include "daemon/resources.hpp"
 #include "daemon/start_settings.hpp"
 #include "ipc/liveness.hpp"
 #include "ipc/version.hpp"
@@ -84,6 +85,9 @@ class Epd final : public Daemon {
 
 Result<void> Epd::open() {
   if (Status refused = check_start(options_.config); !refused.ok()) return fail(std::move(refused));
+  if (Status lacking = check_resources(static_cast<std::size_t>(options_.config.proxy.threads)); !lacking.ok()) {
+    return fail(std::move(lacking));
+  }
   auto host = mesh::load_or_create_host_id(options_.config.host_id_file);
   if (!host) return fail(host.error());
   host_ = *host;
