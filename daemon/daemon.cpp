@@ -11,10 +11,10 @@
 
 #include "daemon/control/control_thread.hpp"
 #include "daemon/control/listener.hpp"
-#include "daemon/mesh/endpoint.hpp"
-#include "daemon/mesh/keys.hpp"
 #include "daemon/mesh/mesh.hpp"
 #include "daemon/proxy/proxy.hpp"
+#include "daemon/resources.hpp"
+#include "daemon/start_settings.hpp"
 #include "ipc/liveness.hpp"
 #include "ipc/version.hpp"
 
@@ -25,14 +25,6 @@ std::string cpu_list(const std::vector<std::int64_t>& cpus) {
   std::string out;
   for (const std::int64_t cpu : cpus) out += (out.empty() ? "" : ",") + std::to_string(cpu);
   return out;
-}
-
-// Where data connections are made when fabric.bind does not say: beside the mesh.
-std::string fabric_bind(const config::Config& config) {
-  if (!config.fabric.bind.empty() || config.fabric.provider == "loopback") return config.fabric.bind;
-  const std::string& text = config.mesh.advertise.empty() ? config.mesh.bind : config.mesh.advertise;
-  const auto endpoint = mesh::parse_endpoint(text, "mesh.bind");
-  return endpoint && !endpoint->is_wildcard() ? endpoint->host : std::string();
 }
 
 class Epd final : public Daemon {
@@ -92,6 +84,10 @@ class Epd final : public Daemon {
 };
 
 Result<void> Epd::open() {
+  if (Status refused = check_start(options_.config); !refused.ok()) return fail(std::move(refused));
+  if (Status lacking = check_resources(static_cast<std::size_t>(options_.config.proxy.threads)); !lacking.ok()) {
+    return fail(std::move(lacking));
+  }
   auto host = mesh::load_or_create_host_id(options_.config.host_id_file);
   if (!host) return fail(host.error());
   host_ = *host;
@@ -163,19 +159,9 @@ ProxyEvents Epd::proxy_events() {
 }
 
 Result<void> Epd::start_mesh() {
-  const config::MeshSection& section = options_.config.mesh;
-  mesh::MeshConfig config;
-  config.host_id = host_;
-  config.bind = section.bind;
-  config.advertise = section.advertise;
-  config.insecure = section.insecure;
-  config.heartbeat = std::chrono::milliseconds(section.heartbeat_ms);
-  config.timeout = std::chrono::milliseconds(section.timeout_ms);
-  if (!section.key_file.empty()) {
-    auto keys = mesh::load_keys(section.key_file);
-    if (!keys) return fail(keys.error());
-    config.keys = std::move(*keys);
-  }
+  auto config = mesh_config(options_.config);
+  if (!config) return fail(config.error());
+  config->host_id = host_;
   mesh::MeshHandlers handlers;
   handlers.on_message = [this](const mesh::HostId& from, std::span<const std::byte> message) {
     post([from, bytes = std::vector<std::byte>(message.begin(), message.end())](ControlThread& c) mutable {
@@ -192,7 +178,7 @@ Result<void> Epd::start_mesh() {
   handlers.on_failed = [this](const Status& reason) {
     post([reason](ControlThread& c) { c.trouble("no other daemon can be reached any more: " + reason.message()); });
   };
-  auto started = mesh::Mesh::start(std::move(config), std::move(handlers));
+  auto started = mesh::Mesh::start(std::move(*config), std::move(handlers));
   if (!started) return fail(started.error());
   mesh_ = std::move(*started);
   return {};

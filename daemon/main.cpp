@@ -8,6 +8,7 @@
 #include "daemon/config/command_line.hpp"
 #include "daemon/daemon.hpp"
 #include "daemon/mesh/keys.hpp"
+#include "daemon/start_settings.hpp"
 #include "ipc/version.hpp"
 
 namespace {
@@ -15,6 +16,12 @@ namespace {
 int fail_with(const railhead::Status& status) {
   std::fprintf(stderr, "epd: %s\n", status.to_string().c_str());
   return 1;
+}
+
+int say_whether_good(const railhead::config::Config& config) {
+  if (const auto refused = railhead::daemon::check_start(config); !refused.ok()) return fail_with(refused);
+  std::puts("the configuration is good");
+  return 0;
 }
 
 // Libraries that libfabric pulls in (libinfinipath) take these signals when they are loaded and print a trace of their
@@ -36,6 +43,8 @@ int main(int argc, char** argv) try {
     const auto made = railhead::mesh::generate_keys(line.key_path);
     return made ? 0 : fail_with(made.error());
   }
+  const railhead::config::Config& config = line.settings.config;
+  if (line.action == railhead::config::Action::check) return say_whether_good(config);
   // Signals are taken by one thread that waits for them; every other thread inherits the mask.
   sigset_t signals;
   sigemptyset(&signals);
@@ -44,7 +53,6 @@ int main(int argc, char** argv) try {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 
-  const railhead::config::Config& config = line.settings.config;
   auto log = railhead::log::Log::make({config.log.level, config.log.target});
   if (!log) return fail_with(log.error());
   auto daemon = railhead::daemon::Daemon::start({config, nullptr}, *log);

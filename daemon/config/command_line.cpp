@@ -46,10 +46,17 @@ void add_keys(CLI::App& app, Options& options) {
 
 void add_questions(CLI::App& app, Options& options, const std::string& version) {
   app.set_version_flag("--version", version, "Print the version and exit");
-  app.add_option("--config", options.file, std::string("Configuration file; none: no files [") + kDefaultFile + "]")
+  // Empty, it would read as not given: a variable of a script that is not set.
+  const CLI::Validator named([](const std::string& name) { return std::string(name.empty() ? "names nothing" : ""); },
+                             "");
+  app.add_option("--config", options.file,
+                 std::string("Configuration file; none: no file, and no folder but that of --config-dir [") +
+                     kDefaultFile + "]")
+      ->check(named)
       ->type_name("FILE");
   app.add_option("--config-dir", options.folder,
                  "Folder with further *.toml, read in lexical order [FILE with .d for .toml]")
+      ->check(named)
       ->type_name("DIR");
   app.add_option("--print-config", options.print,
                  "Print every value with its origin, or the key table as markdown, and exit")
@@ -89,10 +96,9 @@ CommandLine decide(const Options& options, bool print) {
   if (print && options.print == "markdown") return answer(0, print_markdown());
   auto settings = load_settings(sources_of(options));
   if (!settings) return answer(kBadConfig, settings.error().message() + "\n");
-  if (options.check) return answer(0, "the configuration is good\n");
-  if (print) return answer(0, print_toml(*settings));
+  if (print && !options.check) return answer(0, print_toml(*settings));
   CommandLine result;
-  result.action = Action::run;
+  result.action = options.check ? Action::check : Action::run;
   result.settings = std::move(*settings);
   return result;
 }

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "ipc/layout/daemon_page.hpp"
+
 namespace railhead::config {
 namespace {
 
@@ -67,7 +69,8 @@ constexpr Key kKeys[] = {
     {"fabric.fault", [](Config& c) -> Target { return &c.fabric.fault; }, "",
      "Faults to inject, for tests: 'seed=1,reorder=8,delay=16'."},
     {"proxy.threads", [](Config& c) -> Target { return &c.proxy.threads; }, "",
-     "Threads that move data between rings and the fabric; a group uses those that all its hosts have.", 1, 64},
+     "Threads that move data between rings and the fabric; a group uses those that all its hosts have.", 1,
+     ipc::kMaxProxies},
     {"proxy.cpus", [](Config& c) -> Target { return &c.proxy.cpus; }, "cpu numbers",
      "Cores for the proxy threads, as '0-3,8', out of those that epd may run on; empty binds them near their NIC."},
     {"proxy.spin_us", [](Config& c) -> Target { return &c.proxy.spin_us; }, "us",
@@ -98,6 +101,13 @@ std::size_t distance(std::string_view a, std::string_view b) {
   }
   return row[b.size()];
 }
+
+// Further away than this, a name is no slip of the other.
+std::size_t too_far(std::string_view name) {
+  return std::max<std::size_t>(name.size() / 3, 2) + 1;
+}
+
+constexpr std::size_t kLongestName = 64;
 
 // Where this process may run; empty when the kernel does not say.
 std::vector<std::int64_t> allowed_cpus() {
@@ -136,9 +146,9 @@ const Key* find_key(std::string_view name) {
 }
 
 std::string_view nearest_key(std::string_view name) {
-  if (name.size() > 64) return {};
+  if (name.size() > kLongestName) return {};
   std::string_view best;
-  std::size_t least = std::max<std::size_t>(name.size() / 3, 2) + 1;
+  std::size_t least = too_far(name);
   for (const Key& key : kKeys) {
     // "heartbeat_ms" means "mesh.heartbeat_ms".
     const bool tail = key.name.size() > name.size() && name.size() > 2 && key.name.ends_with("." + std::string(name));
@@ -146,6 +156,29 @@ std::string_view nearest_key(std::string_view name) {
     if (far >= least) continue;
     least = far;
     best = key.name;
+  }
+  return best;
+}
+
+std::string_view table_of(const Key& key) {
+  const std::size_t dot = key.name.find('.');
+  return dot == std::string_view::npos ? std::string_view() : key.name.substr(0, dot);
+}
+
+bool is_table(std::string_view name) {
+  return !name.empty() &&
+         std::any_of(std::begin(kKeys), std::end(kKeys), [&](const Key& key) { return table_of(key) == name; });
+}
+
+std::string_view nearest_table(std::string_view name) {
+  if (name.size() > kLongestName) return {};
+  std::string_view best;
+  std::size_t least = too_far(name);
+  for (const Key& key : kKeys) {
+    const std::size_t far = table_of(key).empty() ? least : distance(name, table_of(key));
+    if (far >= least) continue;
+    least = far;
+    best = table_of(key);
   }
   return best;
 }

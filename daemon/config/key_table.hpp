@@ -36,6 +36,11 @@ const Key* find_key(std::string_view name);
 // The known name that `name` most likely means; empty when none is near.
 std::string_view nearest_key(std::string_view name);
 
+// "mesh" of "mesh.bind"; empty at the top.
+std::string_view table_of(const Key& key);
+bool is_table(std::string_view name);
+std::string_view nearest_table(std::string_view name);
+
 // "string", "integer", "true/false", "octal mode", "number list", or the choices: "a | b".
 std::string type_text(const Key& key);
 

@@ -1,5 +1,6 @@
 #include "daemon/config/settings.hpp"
 
+#include <fcntl.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -8,19 +9,39 @@
 #include <system_error>
 
 #include "daemon/config/key_table.hpp"
+#include "daemon/read_text.hpp"
+#include "ipc/fd.hpp"
 
 namespace railhead::config {
 namespace {
 
 namespace fs = std::filesystem;
 
+bool all_integers(const toml::node& node) {
+  const toml::array* array = node.as_array();
+  return array != nullptr &&
+         std::all_of(array->begin(), array->end(), [](const toml::node& item) { return item.is_integer(); });
+}
+
+// The text that a flag would take.
+std::string list_text(const toml::array& integers) {
+  std::string text;
+  for (const toml::node& item : integers) {
+    text += (text.empty() ? "" : ",") + std::to_string(item.as_integer()->get());
+  }
+  return text;
+}
+
 class Loader {
  public:
   Loader() { settings_.origins.assign(keys().size(), "default"); }
 
   void file(const fs::path& path) {
+    const ipc::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const auto text = fd ? daemon::read_text(fd.get(), "cannot be read") : fail(system_status("cannot be read", errno));
+    if (!text) return problem(path.string(), text.error().message());
     try {
-      const toml::table table = toml::parse_file(path.string());
+      const toml::table table = toml::parse(*text, path.string());
       walk(table, "", path.string());
     } catch (const toml::parse_error& error) {
       problem(path.string() + ":" + std::to_string(error.source().begin.line), std::string(error.description()));
@@ -29,7 +50,7 @@ class Loader {
 
   void set(std::string_view name, std::string_view text, const std::string& origin) {
     const Key* key = find_key(name);
-    if (key == nullptr) return unknown(name, origin);
+    if (key == nullptr) return unknown("key", name, nearest_key(name), origin);
     if (const Status status = set_value(*key, settings_.config, text); !status.ok()) {
       return problem(origin, status.message());
     }
@@ -53,18 +74,21 @@ class Loader {
     for (const auto& [name, node] : table) {
       const std::string full = prefix + std::string(name.str());
       const std::string origin = path + ":" + std::to_string(node.source().begin.line);
-      const Key* key = find_key(full);
-      const bool section = node.is_table() && std::any_of(keys().begin(), keys().end(), [&](const Key& known) {
-                             return known.name.starts_with(full + ".");
-                           });
-      if (section) {
-        walk(*node.as_table(), full + ".", path);
-      } else if (key == nullptr) {
-        unknown(full, origin);
-      } else {
+      if (const Key* key = find_key(full); key != nullptr) {
         value(*key, node, origin);
+      } else if (is_table(full)) {
+        section(full, node, path, origin);
+      } else if (node.is_table()) {
+        unknown("table", full, nearest_table(full), origin);
+      } else {
+        unknown("key", full, nearest_key(full), origin);
       }
     }
+  }
+
+  void section(const std::string& name, const toml::node& node, const std::string& path, const std::string& origin) {
+    if (node.is_table()) return walk(*node.as_table(), name + ".", path);
+    problem(origin, name + " is a table: write [" + name + "] and its keys below");
   }
 
   void value(const Key& key, const toml::node& node, const std::string& origin) {
@@ -72,22 +96,35 @@ class Loader {
     const Target target = key.target(scratch);
     const bool wants_integer = std::holds_alternative<std::int64_t*>(target);
     const bool wants_bool = std::holds_alternative<bool*>(target);
+    const bool wants_list = std::holds_alternative<std::vector<std::int64_t>*>(target);
+    if (wants_list && all_integers(node)) return set(key.name, list_text(*node.as_array()), origin);
     if (wants_integer && node.is_integer()) return set(key.name, std::to_string(node.as_integer()->get()), origin);
     if (wants_bool && node.is_boolean()) return set(key.name, node.as_boolean()->get() ? "true" : "false", origin);
     if (!wants_integer && !wants_bool && node.is_string()) return set(key.name, node.as_string()->get(), origin);
-    const std::string wanted = wants_integer ? "an integer" : wants_bool ? "true or false" : "a string in quotes";
+    const std::string wanted = wants_integer ? "an integer"
+                               : wants_bool  ? "true or false"
+                               : wants_list  ? "an array of integers, or a string in quotes"
+                                             : "a string in quotes";
     problem(origin, std::string(key.name) + " has the wrong type: expected " + wanted + " (" + type_text(key) + ")");
   }
 
-  void unknown(std::string_view name, const std::string& origin) {
-    const std::string_view near = nearest_key(name);
-    problem(origin, "unknown key '" + std::string(name) + "'" +
+  void unknown(const std::string& what, std::string_view name, std::string_view near, const std::string& origin) {
+    problem(origin, "unknown " + what + " '" + std::string(name) + "'" +
                         (near.empty() ? "; --print-config lists all" : ": did you mean '" + std::string(near) + "'?"));
   }
 
   Settings settings_;
   std::vector<std::string> problems_;
 };
+
+void load_file(Loader& loader, const Sources& sources) {
+  std::error_code error;
+  if (fs::exists(sources.file, error)) {
+    loader.file(sources.file);
+  } else if (sources.file_required || (error && error != std::errc::no_such_file_or_directory)) {
+    loader.problem(sources.file, error ? error.message() : "no such file");
+  }
+}
 
 fs::path drop_in_folder(const Sources& sources) {
   if (!sources.folder.empty()) return sources.folder;
@@ -107,11 +144,6 @@ void load_folder(Loader& loader, const fs::path& folder, bool required) {
   for (const fs::path& file : files) loader.file(file);
 }
 
-std::string section_of(const Key& key) {
-  const std::size_t dot = key.name.find('.');
-  return dot == std::string_view::npos ? "" : std::string(key.name.substr(0, dot));
-}
-
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -125,26 +157,20 @@ std::string escaped(std::string_view text) {
 
 Result<Settings> load_settings(const Sources& sources) {
   Loader loader;
-  if (sources.file != "none") {
-    std::error_code error;
-    if (fs::exists(sources.file, error)) {
-      loader.file(sources.file);
-    } else if (sources.file_required || (error && error != std::errc::no_such_file_or_directory)) {
-      loader.problem(sources.file, error ? error.message() : "no such file");
-    }
-    load_folder(loader, drop_in_folder(sources), !sources.folder.empty());
-  }
+  const bool none = sources.file == "none";
+  if (!none) load_file(loader, sources);
+  if (!none || !sources.folder.empty()) load_folder(loader, drop_in_folder(sources), !sources.folder.empty());
   for (const auto& [name, text] : sources.flags) loader.set(name, text, "flag");
   return loader.finish();
 }
 
 std::string print_toml(const Settings& settings) {
   std::string text;
-  std::string section;
+  std::string_view table;
   for (std::size_t i = 0; i < keys().size(); ++i) {
     const Key& key = keys()[i];
-    if (section_of(key) != section) text += "\n";
-    section = section_of(key);
+    if (table_of(key) != table) text += "\n";
+    table = table_of(key);
     text += std::string(key.name) + " = " + value_toml(key, settings.config) + "  # " + settings.origins[i] + "\n";
   }
   return text;

@@ -14,9 +14,9 @@ namespace railhead::config {
 inline constexpr const char* kDefaultFile = "/etc/epd/epd.toml";
 
 struct Sources {
-  std::string file = kDefaultFile;                         // "none": neither file nor folder
-  bool file_required = false;                              // named by the operator: its absence is an error
-  std::string folder;                                      // empty: the file's name with .d for .toml; may be absent
+  std::string file = kDefaultFile;  // "none": no file, and no folder that is not named
+  bool file_required = false;       // named by the operator: its absence is an error
+  std::string folder;  // named by the operator: must be there; empty: FILE with .d for .toml, may be absent
   std::vector<std::pair<std::string, std::string>> flags;  // key name, text
 };
 

@@ -107,6 +107,16 @@ Result<ipc::UniqueFd> listen_socket(const config::Config& config) {
   return bind_socket(config);
 }
 
+Status check_socket(const config::Config& config) {
+  if (config.socket.empty()) return {Code::invalid_argument, "socket is '': it needs a path"};
+  for (const std::string& path : {config.socket, name_beside(config.socket)}) {
+    if (const auto address = address_of(path); !address) return address.error();
+  }
+  if (config.socket_group.empty()) return {};
+  const auto gid = group_id(config.socket_group);
+  return gid ? Status() : gid.error();
+}
+
 Result<std::string> move_socket_aside(const std::string& path) {
   const std::filesystem::path old(path);
   const std::string name = old.stem().string() + ".draining-" + std::to_string(::getpid()) + old.extension().string();

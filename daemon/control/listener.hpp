@@ -14,6 +14,9 @@ namespace railhead::daemon {
 // an error.
 Result<ipc::UniqueFd> listen_socket(const config::Config& config);
 
+// What listen_socket refuses for its name or its group; makes nothing.
+Status check_socket(const config::Config& config);
+
 // A private daemon that drains makes room for the next one: whoever looks for a daemon at `path` finds none and starts
 // another. Operators find it under the returned path, in the same folder and with the same ending.
 Result<std::string> move_socket_aside(const std::string& path);

@@ -7,16 +7,35 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 namespace railhead::mesh {
 namespace {
 
+bool absent(const std::string& path) {
+  return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
+}
+
+Status cannot_create(const std::string& path, int error) {
+  return system_status("cannot create the host id file " + path, error);
+}
+
+Result<HostId> read_host_id(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) return fail(Code::system, "cannot read a host id from " + path);
+  auto id = parse_host_id(line);
+  if (!id)
+    return fail(Code::invalid_argument, path + ": " + id.error().message() + "; remove the file to get a new id");
+  return id;
+}
+
 Result<HostId> create_host_id(const std::string& path) {
   auto id = random_host_id();
   if (!id) return id;
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) return fail(system_status("cannot create the host id file " + path, errno));
+  if (fd < 0) return fail(cannot_create(path, errno));
   const std::string text = id->hex() + "\n";
   const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const int error = errno;
@@ -66,14 +85,18 @@ Result<HostId> parse_host_id(std::string_view text) {
 
 Result<HostId> load_or_create_host_id(const std::string& path) {
   if (path.empty()) return random_host_id();
-  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return create_host_id(path);
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) return fail(Code::system, "cannot read a host id from " + path);
-  auto id = parse_host_id(line);
-  if (!id)
-    return fail(Code::invalid_argument, path + ": " + id.error().message() + "; remove the file to get a new id");
-  return id;
+  return absent(path) ? create_host_id(path) : read_host_id(path);
+}
+
+Status check_host_id_file(const std::string& path) {
+  if (path.empty()) return {};
+  if (!absent(path)) {
+    const auto id = read_host_id(path);
+    return id ? Status() : id.error();
+  }
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const bool writable = ::faccessat(AT_FDCWD, folder.empty() ? "." : folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  return writable ? Status() : cannot_create(path, errno);
 }
 
 std::size_t HostIdHash::operator()(const HostId& id) const noexcept {

@@ -30,6 +30,9 @@ Result<HostId> parse_host_id(std::string_view text);
 // time.
 Result<HostId> load_or_create_host_id(const std::string& path);
 
+// What load_or_create_host_id would refuse; makes nothing.
+Status check_host_id_file(const std::string& path);
+
 struct HostIdHash {
   std::size_t operator()(const HostId& id) const noexcept;
 };

@@ -1,6 +1,7 @@
 #include "daemon/mesh/keys.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <sys/stat.h>
 #include <toml++/toml.h>
 #include <unistd.h>
@@ -9,6 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+
+#include "daemon/read_text.hpp"
+#include "ipc/fd.hpp"
 
 namespace railhead::mesh {
 namespace {
@@ -30,15 +34,52 @@ Status write_new_file(const std::string& path, const std::string& text) {
   return system_status("cannot write the key file " + path, error);
 }
 
-Status check_mode(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) {
-    return system_status("cannot read the key file " + path + " (make one with: epctl keygen " + path + ")", errno);
+// Its number where it has no name.
+std::string group_name(gid_t gid) {
+  std::array<char, 16384> buffer;
+  group entry{};
+  group* found = nullptr;
+  if (::getgrgid_r(gid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    return std::to_string(gid);
   }
-  if ((info.st_mode & 077) != 0) {
-    return {Code::permission, "the key file " + path + " can be read or written by others: chmod 600 " + path};
+  return found->gr_name;
+}
+
+// How the daemon's group comes to read the file; epd seldom runs as the user that made it.
+std::string let_in(const std::string& path) {
+  return "chgrp " + group_name(::getegid()) + " " + path + " && chmod 640 " + path;
+}
+
+Status cannot_open(const std::string& path, int error) {
+  if (error == ENOENT) {
+    return system_status("cannot read the key file " + path + " (make one with: epctl keygen " + path + ")", error);
+  }
+  const Status plain = system_status("cannot read the key file " + path, error);
+  if (error != EACCES) return plain;
+  return {Code::permission, plain.message() + ": this process is user " + std::to_string(::geteuid()) + ", group " +
+                                group_name(::getegid()) + "; " + let_in(path) +
+                                ", or chown it to the user that epd runs as; the folder must let it in as well"};
+}
+
+Status check_mode(const std::string& path, int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return system_status("cannot read the key file " + path, errno);
+  if ((info.st_mode & 037) != 0) {
+    return {Code::permission,
+            "the key file " + path + " can be read or written by others: chmod 600 " + path + ", or " + let_in(path)};
+  }
+  if ((info.st_mode & 040) != 0 && info.st_gid != ::getegid()) {
+    return {Code::permission, "the key file " + path + " can be read by the group " + group_name(info.st_gid) +
+                                  ", which is not this process's: chmod 600 " + path + ", or " + let_in(path)};
   }
   return {};
+}
+
+Result<std::string> read_secret(const std::string& path) {
+  const ipc::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return fail(cannot_open(path, errno));
+  if (Status status = check_mode(path, fd.get()); !status.ok()) return fail(std::move(status));
+  return daemon::read_text(fd.get(), "cannot read the key file " + path);
 }
 
 Status check_pair(const std::string& path, const MeshKeys& keys) {
@@ -73,10 +114,11 @@ Result<MeshKeys> generate_keys(const std::string& path) {
 }
 
 Result<MeshKeys> load_keys(const std::string& path) {
-  if (Status status = check_mode(path); !status.ok()) return fail(std::move(status));
+  const auto text = read_secret(path);
+  if (!text) return fail(text.error());
   MeshKeys keys;
   try {
-    const toml::table table = toml::parse_file(path);
+    const toml::table table = toml::parse(*text);
     keys.public_key = table["public"].value_or(std::string());
     keys.secret_key = table["secret"].value_or(std::string());
   } catch (const toml::parse_error& error) {

@@ -5,7 +5,8 @@
 // does not, is not. The pair gives authentication and encryption of control messages; payload on the rails is not
 // encrypted.
 //
-// The file is TOML, mode 0600:
+// The file is TOML. Nobody but its owner may write it, and nobody else read it but the group that the daemon runs as:
+// 0600, or 0640 where root owns it and the daemon is a user of its own.
 //   public = "40 characters of Z85"
 //   secret = "40 characters of Z85"
 #pragma once
@@ -24,7 +25,8 @@ struct MeshKeys {
 // Makes a pair and writes it to `path` (0600). Refuses to overwrite a file: the running cluster may depend on it.
 Result<MeshKeys> generate_keys(const std::string& path);
 
-// Reads a key file. Refuses one that others can read, a malformed one, and a pair whose halves do not belong together.
+// Reads a key file. Refuses one that others can read (see above), a malformed one, and a pair whose halves do not
+// belong together.
 Result<MeshKeys> load_keys(const std::string& path);
 
 }  // namespace railhead::mesh

@@ -32,8 +32,9 @@ Status check_exposure(const MeshConfig& config, const Endpoint& bind) {
               "give the same file to every daemon as mesh.key_file, or accept the risk with --insecure"};
 }
 
-Status check(const MeshConfig& config) {
-  if (config.host_id == HostId{}) return {Code::invalid_argument, "the mesh needs a host id that is not all zero"};
+}  // namespace
+
+Status check_settings(const MeshConfig& config) {
   if (Status status = check_times(config); !status.ok()) return status;
   const auto bind = parse_endpoint(config.bind, "mesh.bind");
   if (!bind) return bind.error();
@@ -52,8 +53,6 @@ Status check(const MeshConfig& config) {
   return {};
 }
 
-}  // namespace
-
 Mesh::Mesh(HostId host_id, std::string endpoint, std::shared_ptr<Outbox> outbox)
     : host_id_(host_id), endpoint_(std::move(endpoint)), outbox_(std::move(outbox)) {}
 
@@ -62,7 +61,8 @@ Mesh::~Mesh() {
 }
 
 Result<std::unique_ptr<Mesh>> Mesh::start(MeshConfig config, MeshHandlers handlers) {
-  if (Status status = check(config); !status.ok()) return fail(std::move(status));
+  if (config.host_id == HostId{}) return fail(Code::invalid_argument, "the mesh needs a host id that is not all zero");
+  if (Status status = check_settings(config); !status.ok()) return fail(std::move(status));
   const HostId host_id = config.host_id;
   auto outbox = std::make_shared<Outbox>(config.queue_messages, config.queue_bytes);
   if (Status status = outbox->init(); !status.ok()) return fail(std::move(status));

@@ -42,6 +42,10 @@ struct MeshConfig {
   std::size_t max_peers = 256;  // about five file descriptors each
 };
 
+// What Mesh::start refuses before it binds: addresses, times, a bind beyond loopback without keys. The sentence names
+// the key of the configuration. The host id is not looked at.
+Status check_settings(const MeshConfig& config);
+
 struct PeerAddress {
   // As the peer calls itself. An address rather than a name: ZeroMQ resolves names on the thread that serves all
   // connections, so a slow resolver delays every peer. May be empty towards a peer that is up.

@@ -56,7 +56,7 @@ TEST_F(CommandLineTest, PrintConfigReadsBack) {
 TEST_F(CommandLineTest, CheckConfigSaysGoodOrBad) {
   write("epd.toml", "drain_s = 1\n");
   const std::string file = path();
-  EXPECT_EQ(parse({"--config", file.c_str(), "--check-config"}).exit_code, 0);
+  EXPECT_EQ(parse({"--config", file.c_str(), "--check-config"}).action, Action::check);
   write("epd.toml", "drian_s = 1\n");
   const CommandLine bad = parse({"--config", file.c_str(), "--check-config"});
   EXPECT_EQ(bad.action, Action::done);
@@ -71,8 +71,16 @@ TEST_F(CommandLineTest, BadFlagsAreNamed) {
   EXPECT_EQ(unknown.exit_code, 2);
   const CommandLine range = parse({"--config", "none", "--proxy.threads", "0"});
   EXPECT_EQ(range.exit_code, 1);
-  EXPECT_NE(range.output.find("flag: proxy.threads is '0': expected an integer of 1..64"), std::string::npos)
+  EXPECT_NE(range.output.find("flag: proxy.threads is '0': expected an integer of 1..32"), std::string::npos)
       << range.output;
+}
+
+TEST_F(CommandLineTest, AnEmptyNameOfAFileOrFolderIsRefused) {
+  for (const char* const flag : {"--config", "--config-dir"}) {
+    const CommandLine line = parse({flag, "", "--check-config"});
+    EXPECT_EQ(line.exit_code, 2) << flag;
+    EXPECT_NE(line.output.find("names nothing"), std::string::npos) << line.output;
+  }
 }
 
 TEST_F(CommandLineTest, KeygenAndVersion) {

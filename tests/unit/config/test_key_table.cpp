@@ -4,6 +4,7 @@
 #include <set>
 
 #include "daemon/config/key_table.hpp"
+#include "ipc/layout/daemon_page.hpp"
 
 namespace railhead::config {
 namespace {
@@ -51,6 +52,11 @@ TEST(KeyTable, BoundsAreChecked) {
   }
 }
 
+// What the table admits, the daemon has room for.
+TEST(KeyTable, AsManyProxiesAsTheDaemonPageHolds) {
+  EXPECT_EQ(find_key("proxy.threads")->max, ipc::kMaxProxies);
+}
+
 TEST(KeyTable, ListsModesChoicesAndSwitches) {
   Config config;
   const auto set = [&](const char* name, const char* text) { return set_value(*find_key(name), config, text).ok(); };
@@ -81,6 +87,16 @@ TEST(KeyTable, NearestName) {
   EXPECT_EQ(nearest_key("log.levle"), "log.level");
   EXPECT_EQ(nearest_key("completely.different.thing"), "");
   EXPECT_EQ(nearest_key(std::string(100'000, 'x')), "");
+}
+
+TEST(KeyTable, NearestTable) {
+  EXPECT_TRUE(is_table("mesh"));
+  EXPECT_FALSE(is_table("drain_s"));
+  EXPECT_FALSE(is_table(""));
+  EXPECT_EQ(nearest_table("limit"), "limits");
+  EXPECT_EQ(nearest_table("Mesh"), "mesh");
+  EXPECT_EQ(nearest_table("zebra"), "");
+  EXPECT_EQ(nearest_table(std::string(100'000, 'x')), "");
 }
 
 TEST(KeyTable, ProxiesRunWhereTheProcessMay) {

@@ -100,9 +100,41 @@ TEST_F(SettingsTest, EveryErrorIsSaidWithItsPlace) {
         ":5: unknown key 'mesh.bnid': did you mean 'mesh.bind'?",
         ":6: mesh.heartbeat_ms is '5': expected an integer of 10..600000 ms", ":7: mesh.insecure has the wrong type",
         ":9: log.level is 'loud': expected one of trace | debug | info | warning | error",
-        ":10: unknown key 'zebra'"}) {
+        ":10: unknown table 'zebra'; --print-config lists all"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
+}
+
+TEST_F(SettingsTest, ATableIsToldFromAKey) {
+  write("epd.toml", "mesh = 5\nmehs.bind = 'x'\n[limit]\nsessions = 3\n[[log]]\n");
+  const std::string text = error();
+  for (const char* const part :
+       {":1: mesh is a table: write [mesh] and its keys below", ":2: unknown table 'mehs': did you mean 'mesh'?",
+        ":3: unknown table 'limit': did you mean 'limits'?", ":5: log is a table"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+}
+
+TEST_F(SettingsTest, AListIsAnArrayOfIntegersOrText) {
+  const std::string cpu = std::to_string(::sched_getcpu());
+  write("epd.toml", "allowed_uids = [1001, 1000, 1001]\nproxy.cpus = [" + cpu + "]\n");
+  const auto settings = load();
+  ASSERT_TRUE(settings) << settings.error().message();
+  EXPECT_EQ(settings->config.allowed_uids, (std::vector<std::int64_t>{1000, 1001}));
+  EXPECT_EQ(value_text(*find_key("proxy.cpus"), settings->config), cpu);
+  EXPECT_EQ(origin(*settings, "proxy.cpus"), path() + ":2");
+  write("epd.toml", "allowed_uids = []\n");
+  EXPECT_TRUE(load()) << error();
+
+  for (const char* const bad : {"['a']", "[1.5]", "[[1]]", "[1, 'a']", "1000"}) {
+    write("epd.toml", std::string("allowed_uids = ") + bad + "\n");
+    EXPECT_NE(error().find(":1: allowed_uids has the wrong type: expected an array of integers, or a string in quotes"),
+              std::string::npos)
+        << bad << ": " << error();
+  }
+  write("epd.toml", "allowed_uids = [-1]\nslow_after_s = [5]\n");
+  EXPECT_NE(error().find(":1: allowed_uids is '-1': expected a list"), std::string::npos) << error();
+  EXPECT_NE(error().find(":2: slow_after_s has the wrong type: expected an integer"), std::string::npos) << error();
 }
 
 TEST_F(SettingsTest, RulesBetweenKeysAreChecked) {
@@ -126,6 +158,34 @@ TEST_F(SettingsTest, NamedFileMustExistAndNoneReadsNothing) {
   EXPECT_EQ(load_settings(sources)->config.drain_s, 3);
   sources.folder = path("missing.d");
   EXPECT_FALSE(load_settings(sources));
+}
+
+TEST_F(SettingsTest, AFolderThatIsNamedIsReadWithoutAFileToo) {
+  write("epd.toml", "drain_s = 2\n");
+  write("epd.d/10.toml", "slow_after_s = 3\n");
+  Sources sources;
+  sources.file = "none";
+  sources.file_required = true;
+  sources.folder = path("epd.d");
+  const auto settings = load_settings(sources);
+  ASSERT_TRUE(settings) << settings.error().message();
+  EXPECT_EQ(settings->config.slow_after_s, 3);
+  EXPECT_EQ(settings->config.drain_s, Config().drain_s);
+  sources.folder = path("missing.d");
+  const auto missing = load_settings(sources);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message().find("missing.d: No such file"), std::string::npos) << missing.error().message();
+}
+
+TEST_F(SettingsTest, WhatIsNoFileIsRefusedByName) {
+  Sources sources;
+  sources.file = folder_.string();
+  const auto folder = load_settings(sources);
+  ASSERT_FALSE(folder);
+  EXPECT_NE(folder.error().message().find(folder_.string() + ": cannot be read: Is a directory"), std::string::npos)
+      << folder.error().message();
+  std::filesystem::create_directory(folder_ / "epd.d" / "10.toml");
+  EXPECT_NE(error().find("10.toml: cannot be read: Is a directory"), std::string::npos) << error();
 }
 
 TEST_F(SettingsTest, MarkdownHasOneRowPerKey) {

@@ -9,6 +9,23 @@
 namespace railhead::mesh {
 namespace {
 
+constexpr unsigned kNobody = 65'534;
+
+// For root alone, whom no mode keeps out: reads as another user.
+class AsNobody {
+ public:
+  AsNobody() {
+    EXPECT_EQ(::setegid(kNobody), 0);
+    EXPECT_EQ(::seteuid(kNobody), 0);
+  }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+  ~AsNobody() {
+    EXPECT_EQ(::seteuid(0), 0);
+    EXPECT_EQ(::setegid(0), 0);
+  }
+};
+
 class Keys : public testing::Test {
  protected:
   void SetUp() override { ::unlink(path_.c_str()); }
@@ -42,17 +59,47 @@ TEST_F(Keys, NeverOverwrites) {
   EXPECT_EQ(text, "precious");
 }
 
-TEST_F(Keys, RefusesAFileThatOthersCanRead) {
+TEST_F(Keys, RefusesAFileThatOthersCanReadOrWrite) {
+  ASSERT_TRUE(generate_keys(path_));
+  for (const mode_t mode : {0644U, 0604U, 0602U, 0601U, 0660U, 0620U}) {
+    ::chmod(path_.c_str(), mode);
+    const auto loaded = load_keys(path_);
+    ASSERT_FALSE(loaded) << std::oct << mode;
+    EXPECT_EQ(loaded.error().code(), Code::permission);
+    EXPECT_NE(loaded.error().message().find("chmod 600 " + path_), std::string::npos) << loaded.error().message();
+  }
+}
+
+// As the installed unit has it: root's, with the daemon's group.
+TEST_F(Keys, TheDaemonsOwnGroupMayReadAndNoOther) {
   ASSERT_TRUE(generate_keys(path_));
   ::chmod(path_.c_str(), 0640);
-  const auto loaded = load_keys(path_);
-  ASSERT_FALSE(loaded);
-  EXPECT_EQ(loaded.error().code(), Code::permission);
-  EXPECT_NE(loaded.error().message().find("chmod 600"), std::string::npos);
+  ASSERT_TRUE(load_keys(path_)) << load_keys(path_).error().message();
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  ASSERT_EQ(::chown(path_.c_str(), 0, kNobody), 0);
+  const auto as_root = load_keys(path_);
+  ASSERT_FALSE(as_root);
+  EXPECT_EQ(as_root.error().code(), Code::permission);
+  EXPECT_NE(as_root.error().message().find("can be read by the group"), std::string::npos) << as_root.error().message();
+  const AsNobody nobody;
+  EXPECT_TRUE(load_keys(path_)) << load_keys(path_).error().message();
+}
+
+TEST_F(Keys, SaysTheSystemsReasonAndWhatToDo) {
+  ASSERT_TRUE(generate_keys(path_));
+  if (::geteuid() != 0) GTEST_SKIP() << "only root changes its user";
+  const AsNobody nobody;
+  const auto refused = load_keys(path_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::permission);
+  for (const std::string& part : {path_ + ": Permission denied", std::string("chown"), "chmod 640 " + path_}) {
+    EXPECT_NE(refused.error().message().find(part), std::string::npos) << part << ": " << refused.error().message();
+  }
 }
 
 TEST_F(Keys, RefusesMissingBrokenAndMixedFiles) {
   EXPECT_NE(load_keys(path_).error().message().find("epctl keygen"), std::string::npos);
+  EXPECT_NE(load_keys(path_).error().message().find("No such file"), std::string::npos);
   write("public = [");
   EXPECT_EQ(load_keys(path_).error().code(), Code::invalid_argument);
   write("public = 'short'\nsecret = 'short'\n");
