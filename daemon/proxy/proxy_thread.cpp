@@ -61,7 +61,7 @@ ProxyThread::~ProxyThread() {
   // release: pairs with the loop's acquire; the join below orders the rest.
   stop_.store(true, std::memory_order_release);
   ring();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();  // it may not have been given
 }
 
 void ProxyThread::run() {
