@@ -176,7 +176,7 @@ Result<std::string> ensure_private_daemon(const std::string& job, ipc::Deadline 
   if (auto locked = lock(file, deadline); !locked) return fail(locked.error());
   if (listens(socket)) return socket;
   const std::string log = stem + ".log";
-  const auto epd = find_epd();
+  auto epd = find_epd();
   if (!epd) return epd;
   if (auto started = spawn(*epd, socket, key, log); !started) return fail(started.error());
   while (!listens(socket)) {

@@ -54,7 +54,7 @@ Status cannot_open(const std::string& path, int error) {
   if (error == ENOENT) {
     return system_status("cannot read the key file " + path + " (make one with: epctl keygen " + path + ")", error);
   }
-  const Status plain = system_status("cannot read the key file " + path, error);
+  Status plain = system_status("cannot read the key file " + path, error);
   if (error != EACCES) return plain;
   return {Code::permission, plain.message() + ": this process is user " + std::to_string(::geteuid()) + ", group " +
                                 group_name(::getegid()) + "; " + let_in(path) +

@@ -25,7 +25,7 @@ Ran run_epd(const Folder& folder, std::vector<std::string> flags) {
 
 void expect_refused(const Folder& folder, const std::vector<std::string>& flags, const std::string& said) {
   std::vector<std::string> question = flags;
-  question.push_back("--check-config");
+  question.emplace_back("--check-config");
   const Ran asked = run_epd(folder, question);
   EXPECT_EQ(asked.exit_code, 1) << said << ": " << asked.out;
   EXPECT_THAT(asked.err, HasSubstr(said));

@@ -56,7 +56,7 @@ class LocalGroupTest : public testing::Test {
     domain_of_rank_ = std::move(domain_of_rank);
     for (std::uint32_t r = 0; r < params_.ranks; ++r) {
       if (domain_of_rank_[r] == 0)
-        group_->join(r, {1, 100 + static_cast<std::int32_t>(r)}, params_, [](const auto&) {});
+        group_->join(r, {1, {100 + static_cast<std::int32_t>(r)}}, params_, [](const auto&) {});
     }
   }
   [[nodiscard]] MapMessage map() const {
