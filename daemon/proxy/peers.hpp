@@ -32,7 +32,7 @@ struct Peer {
   std::vector<Ring*> inbound;       // by our ring number
   std::vector<TxRing*> outbound;    // by the peer's ring number: whom its credits concern
   std::deque<fabric::Write> queue;  // the fabric's queue was full; in order
-  std::vector<Path*> paths;         // of every group that spans this daemon's host
+  std::vector<Path*> paths;         // of every group that spans this daemon
   PeerReport counts;                // the counters only
 };
 
@@ -57,7 +57,7 @@ class Peers {
   void close(Peer& peer, const Status& reason);
   void close(const DaemonId& daemon, const Status& reason);
   void close_all();
-  // Forgets daemons whose hosts no group spans and that are not connected.
+  // Forgets daemons that no group spans and that are not connected.
   void forget_unused();
 
   [[nodiscard]] Peer* find(fabric::PeerId connection) const;

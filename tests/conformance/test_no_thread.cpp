@@ -47,6 +47,18 @@ TEST(NoThread, BlockingCallsNeedNone) {
   });
 }
 
+// The session's own: refused as the system's doing, nothing is left behind, and the next try works.
+TEST(NoThread, ASessionNeedsOne) {
+  Cluster cluster{{.hosts = 1}};
+  auto config = make<rh_session_config>();
+  config.daemon = cluster.socket(0).c_str();
+  rh_session* session = nullptr;
+  EXPECT_EQ(without_threads([&] { return rh_session_open(&config, &session); }), RH_SYSTEM) << rh_last_error();
+  EXPECT_EQ(session, nullptr);
+  ASSERT_EQ(rh_session_open(&config, &session), RH_OK) << rh_last_error();
+  EXPECT_EQ(rh_session_close(session), RH_OK);
+}
+
 // Refused on rank 0, and repeated.
 TEST(NoThread, RefusesACallThatNeedsIt) {
   using Call = rh_status (Calls::*)();

@@ -38,5 +38,9 @@ TEST(Status, SystemStatusNamesErrno) {
   EXPECT_EQ(status.message(), "open /x: No such file or directory (errno 2)");
 }
 
+TEST(Status, LackOfMemoryInTheSystemHasItsOwnCode) {
+  EXPECT_EQ(system_status("mmap", ENOMEM).code(), Code::out_of_memory);
+}
+
 }  // namespace
 }  // namespace railhead
